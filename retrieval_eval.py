@@ -1,0 +1,479 @@
+#!/usr/bin/env python3
+"""Évaluer une recherche documentaire : Hit Rate et MRR, avant et après l'affinage d'un embedding.
+
+    python retrieval_eval.py                                     l'exemple de l'exercice
+    python retrieval_eval.py avant.json apres.json               deux résultats à comparer
+    python retrieval_eval.py avant.trec apres.trec --qrels qrels.trec --k 1 5 10
+
+Vocabulaire du domaine : un « run » est ce que le moteur a trouvé, les « qrels » ce qu'il fallait trouver. Quelle que
+soit la liste rendue pour une question, le dénominateur est toujours le nombre de toutes les questions.
+Bibliothèque standard seulement. `evaluer_retrieval` est l'exercice ; la suite lit des fichiers et compare.
+"""
+
+import argparse
+import gzip
+import io
+import itertools
+import json
+import math
+import operator
+import random
+import re
+import sys
+import zlib
+from array import array
+from collections import Counter
+from contextlib import contextmanager
+from statistics import stdev
+
+# --- 1. L'exercice ------------------------------------------------------------------------------------------------
+
+
+def metrics(positions, k):
+    """Hit Rate, MRR limité aux k premiers et MRR, de 0 à 1 à 4 décimales ; `positions` : à partir de 1, 0 si absent.
+    Rang réciproque et MRR : Voorhees, « The TREC-8 Question Answering Track Report », 1999."""
+    n = len(positions) or 1
+    at_k = [position for position in positions if 0 < position <= k]
+    ranks = (sum(1 / position for position in kept if position) for kept in (at_k, positions))
+    return tuple(round(total / n, 4) for total in (len(at_k), *ranks))
+
+
+def first_position(documents, expected, question):
+    """La position du premier document pertinent, quand `expected` n'est pas une simple chaîne."""
+    several = isinstance(expected, (list, tuple, set, frozenset))
+    if expected is None or several and not expected:
+        raise ValueError(f"la question {question!r} n'a pas de document pertinent")
+    expected = expected if several else [expected]
+    return next((rank for rank, document in enumerate(documents, 1) if document in expected), 0)
+
+
+def evaluer_retrieval(questions, resultats, documents_pertinents, k=5):
+    """Hit Rate à k et MRR d'une recherche ; le dénominateur est toujours le nombre de questions.
+
+    `questions` : liste de chaînes ; `resultats` : pour chacune, la liste de ses documents, du plus au moins pertinent ;
+    `documents_pertinents` : {question: document, ou liste ou ensemble de documents, dont compte le premier trouvé} ;
+    `k` : profondeur du Hit Rate, le MRR regardant toute la liste.
+    Rend {"hit_rate", "mrr", "details"} : deux fractions de 0 à 1, à 4 décimales, puis par question "question",
+    "position" (à partir de 1, 0 si absent), "hit" et "reciprocal_rank".
+    Lève TypeError ou ValueError en nommant le coupable : rien n'est ignoré, ni compté comme un échec.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise (ValueError if type(k) is int else TypeError)(f"k doit être un entier d'au moins 1, pas {k!r}")
+    for name, value, kind in [
+        ("questions", questions, (list, tuple)),
+        ("resultats", resultats, (list, tuple)),
+        ("documents_pertinents", documents_pertinents, dict),
+    ]:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} : une liste ou un dictionnaire est attendu, pas {type(value).__name__}")
+    if len(questions) != len(resultats):
+        raise ValueError(f"{len(questions)} questions, mais {len(resultats)} listes de résultats")
+    positions = []
+    for question, documents in zip(questions, resultats):
+        if not isinstance(documents, (list, tuple)):
+            raise TypeError(f"question {question!r} : une liste de documents est attendue, pas {documents!r}")
+        expected = documents_pertinents.get(question)
+        if type(expected) is str:  # le cas courant, et le plus rapide
+            positions.append(documents.index(expected) + 1 if expected in documents else 0)
+        else:
+            positions.append(first_position(documents, expected, question))
+    hit_rate, _, mrr = metrics(positions, k)
+    details = [
+        {"question": question, "position": rank, "hit": 0 < rank <= k, "reciprocal_rank": 1 / rank if rank else 0.0}
+        for question, rank in zip(questions, positions)
+    ]
+    return {"hit_rate": hit_rate, "mrr": mrr, "details": details}
+
+
+EXEMPLE = {
+    "questions": ["Q1", "Q2"],
+    "resultats": [["doc_a", "doc_b", "doc_c"], ["doc_x", "doc_y"]],
+    "documents_pertinents": {"Q1": "doc_b", "Q2": "doc_z"},
+}
+
+# --- 2. Lire les fichiers, et en tirer la position de chaque question ---------------------------------------------
+
+
+class Faute(Exception):
+    """Un fichier ou un usage incorrect ; le texte de l'exception nomme le fichier et la faute."""
+
+
+def unique(pairs):
+    """Un objet JSON, en dictionnaire : une clé répétée en écraserait une autre sans bruit."""
+    if len(dict(pairs)) < len(pairs):
+        raise Faute("une clé y est répétée")
+    return dict(pairs)
+
+
+@contextmanager
+def opened(path):
+    """Ouvre un fichier, compressé ou non ; donne (texte, None), ou (None, contenu) si c'est du JSON ; lève `Faute`."""
+    try:
+        with open(path, "rb") as raw:
+            data = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            is_json = data.peek(1).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+            text = io.TextIOWrapper(data, encoding="utf-8-sig")
+            yield (None, json.load(text, object_pairs_hook=unique)) if is_json else (text, None)
+    except json.JSONDecodeError as error:
+        raise Faute(f"{path} : JSON invalide, ligne {error.lineno}, colonne {error.colno}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise Faute(f"{path} : archive gzip abîmée") from None
+    except OSError as error:
+        known = {FileNotFoundError: "fichier introuvable", IsADirectoryError: "c'est un dossier"}
+        raise Faute(f"{path} : {known.get(type(error), error.strerror or 'lecture impossible')}") from None
+    except (ValueError, RecursionError):
+        raise Faute(f"{path} : texte qui n'est pas en UTF-8, ou JSON démesuré") from None
+    except Faute as error:
+        raise Faute(f"{path} : {error}") from None
+
+
+def numbers(values):
+    """Des nombres en simple précision, celle où trec_eval compare les scores ; ValueError s'il y a autre chose."""
+    try:
+        found = array("f", map(float, values))
+    except (TypeError, OverflowError):
+        raise ValueError from None
+    if math.isnan(sum(found)) and any(map(math.isnan, found)):
+        raise ValueError
+    return found
+
+
+def json_blocks(data):
+    """Rend (question, documents, nombres) pour chaque entrée de {question: {document: nombre}}."""
+    for question, values in data.items() if isinstance(data, dict) else [("", data)]:
+        try:
+            if not set(map(type, values.values())) <= {int, float}:
+                raise ValueError
+            yield question, list(values), numbers(values.values())
+        except (AttributeError, ValueError):
+            raise Faute(f"question « {question} » : {{document: nombre}} est attendu") from None
+
+
+def trec_columns(file, width, at):
+    """Rend par gros paquets les colonnes (questions, documents, nombres) ; les nombres sont dans la colonne `at`."""
+    start = 1
+    while text := file.read(1 << 20) + file.readline():
+        text = text.removesuffix("\n")
+        # Découper d'un coup tout le paquet est bien plus rapide ; un « \0 » par fin de ligne garde trace des lignes.
+        n_lines, tokens = text.count("\n") + 1, text.replace("\n", " \0 ").split()
+        if len(tokens) != n_lines * (width + 1) - 1 or tokens[width :: width + 1].count("\0") != n_lines - 1:
+            rows = [line.split() for line in text.split("\n")]  # une ligne vide, ou fautive
+            for number, row in enumerate(rows, start):
+                if len(row) not in (0, width):
+                    raise Faute(f"ligne {number} : {len(row)} colonnes au lieu de {width}")
+            tokens = [token for row in rows if row for token in (*row, "\0")]
+        try:
+            yield tokens[0 :: width + 1], tokens[2 :: width + 1], numbers(tokens[at :: width + 1])
+        except ValueError:
+            for number, line in enumerate(text.split("\n"), start):
+                try:
+                    numbers(line.split()[at : at + 1])
+                except ValueError:
+                    raise Faute(f"ligne {number} : « {line.split()[at]} » n'est pas un nombre") from None
+        start += n_lines
+
+
+def trec_blocks(file, width, at):
+    """Rend (question, documents, nombres) pour chaque suite de lignes d'une même question."""
+    current, documents, values = None, [], array("f")
+    for questions, more_documents, more_values in trec_columns(file, width, at):
+        start = 0
+        for question, group in itertools.groupby(questions):
+            if question != current and documents:
+                yield current, documents, values
+                documents, values = [], array("f")
+            current, end = question, start + len(list(group))
+            documents += more_documents[start:end]
+            values += more_values[start:end]
+            start = end
+    if documents:
+        yield current, documents, values
+
+
+def read_qrels(path):
+    """Les jugements, TREC (`qid 0 docid pertinence`) ou JSON : {question: ses documents de pertinence > 0}."""
+    qrels = {}
+    with opened(path) as (file, data):
+        for question, documents, values in trec_blocks(file, 4, 3) if file else json_blocks(data):
+            qrels.setdefault(question, set()).update(d for d, value in zip(documents, values) if value > 0)
+        if not qrels:
+            raise Faute("aucune question jugée")
+    return qrels
+
+
+def first_relevant(documents, scores, relevant):
+    """La position du premier pertinent, 0 s'il n'y en a pas, dans l'ordre de trec_eval : par score, puis par
+    identifiant décroissants. Compter les documents qui le devancent évite de trier."""
+    if relevant.isdisjoint(documents):
+        return 0
+    score, name = max((s, document) for document, s in zip(documents, scores) if document in relevant)
+    ties = scores.count(score) > 1 and sum(d > name for d, s in zip(documents, scores) if s == score)
+    return 1 + sum(map(score.__lt__, scores)) + ties
+
+
+def run_positions(file, data, qrels):
+    """Rend {question jugée: position} et les questions sans jugement d'un run, TREC ou JSON.
+    Une seule question est en mémoire à la fois, sauf si ses lignes sont dispersées dans le fichier."""
+    positions, unjudged, scattered = {}, set(), {}
+    for question, documents, scores in trec_blocks(file, 6, 4) if file else json_blocks(data):
+        if question not in qrels:
+            unjudged.add(question)
+        elif question in positions:
+            break
+        else:
+            positions[question] = first_relevant(documents, scores, qrels[question])
+    else:
+        return positions, unjudged
+    file.seek(0)
+    for question, documents, scores in trec_blocks(file, 6, 4):
+        all_documents, all_scores = scattered.setdefault(question, ([], array("f")))
+        all_documents += documents
+        all_scores += scores
+    positions = {
+        question: first_relevant(*scattered[question], qrels[question]) for question in scattered.keys() & qrels
+    }
+    return positions, scattered.keys() - qrels
+
+
+def named(values):
+    """Une liste d'identifiants en texte, car 12 et "12" désignent le même document ; le reste tel quel."""
+    if not isinstance(values, list):
+        return values
+    if not {str, int} >= set(map(type, values)):
+        raise Faute("un identifiant doit être un texte ou un entier")
+    return list(map(str, values))
+
+
+def exercise_side(data):
+    """L'évaluation d'un fichier au format de l'exercice (voir `evaluate`)."""
+    try:
+        questions, results = named(data["questions"]), data["resultats"]
+        results = list(map(named, results)) if isinstance(results, list) else results
+        relevant = {q: set(named(d if isinstance(d, list) else [d])) for q, d in data["documents_pertinents"].items()}
+        details = evaluer_retrieval(questions, results, relevant)["details"]
+    except KeyError as error:
+        raise Faute(f"la clé {error} manque") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise Faute(str(error)) from None
+    seen = Counter()
+    positions, expected = {}, {}
+    for question, position in ((detail["question"], detail["position"]) for detail in details):
+        seen[question] += 1
+        positions[question, seen[question]], expected[question, seen[question]] = position, relevant[question]
+    return {"positions": positions, "expected": expected, "sans_resultat": results.count([]), "sans_jugement": 0}
+
+
+def evaluate(path, qrels=None):
+    """Évalue un fichier. Rend {"positions": {(question, n): position}, "expected": {(question, n): documents},
+    "sans_resultat", "sans_jugement"} ; n numérote les occurrences d'une question dans un fichier de l'exercice."""
+    with opened(path) as (file, data):
+        if isinstance(data, dict) and data.keys() & {"resultats", "documents_pertinents"}:
+            if qrels:
+                raise Faute("ce fichier dit déjà quels documents sont pertinents : retirez --qrels")
+            side = exercise_side(data)
+        elif not qrels:
+            raise Faute("ce run se lit avec ses jugements : ajoutez --qrels FICHIER")
+        else:
+            found, unjudged = run_positions(file, data, qrels)
+            if not found:
+                raise Faute("aucune de ses questions n'est jugée")
+            side = {"positions": {(question, 1): found.get(question, 0) for question in qrels}}
+            side |= {"expected": {(question, 1): documents for question, documents in qrels.items()}}
+            side |= {"sans_resultat": len(qrels) - len(found), "sans_jugement": len(unjudged)}
+        if not side["positions"]:
+            raise Faute("aucune question")
+    return side
+
+
+def report(side, ks):
+    """Les mesures d'une évaluation, pour chaque k."""
+    values = {k: metrics(list(side["positions"].values()), k) for k in ks}
+    at_k = {"hit_rate": {k: values[k][0] for k in ks}, "mrr_at_k": {k: values[k][1] for k in ks}}
+    counts = {name: side[name] for name in ("sans_resultat", "sans_jugement")}
+    return {**at_k, "mrr": values[ks[0]][2], "questions": len(side["positions"]), **counts}
+
+
+# --- 3. Comparer l'avant et l'après -------------------------------------------------------------------------------
+# `signed_sums` et `p_value` sont aussi dans eval_cv.py : chaque script se copie seul.
+
+
+def signed_sums(values):
+    """Les 2^n sommes ± v1 ± v2 … ± vn."""
+    sums = [0.0]
+    for value in values:
+        sums = [s + signed for s in sums for signed in (value, -value)]
+    return sums
+
+
+def p_value(differences):
+    """Le p, de 0 à 1, du test de permutation apparié bilatéral par changement de signe (Fisher, 1935).
+    Si rien ne distinguait l'avant de l'après, chaque écart pourrait être de l'autre signe : p est la part des tirages
+    de signes dont la somme s'éloigne de zéro autant que celle observée. Tous les tirages jusqu'à 16 écarts non nuls,
+    10 000 au hasard (graine fixe) jusqu'à 2 000, l'approximation normale au-delà."""
+    values = [d for d in differences if d]
+    observed = abs(sum(values)) * (1 - 1e-9)  # deux sommes égales peuvent différer d'un arrondi
+    if not observed:
+        return 1.0
+    if len(values) > 2000:
+        sizes = set(map(abs, values))
+        observed -= max(sizes) if len(sizes) == 1 else 0  # correction de continuité : les sommes vont de 2 en 2 tailles
+        return math.erfc(observed / math.sqrt(2 * sum(v * v for v in values)))
+    if len(values) <= 16:
+        sums = signed_sums(values)
+        return sum(abs(s) >= observed for s in sums) / len(sums)
+    values += [0.0] * (-len(values) % 8)  # par paquets de 8 écarts : un octet au hasard choisit une des 256 sommes
+    tables = [signed_sums(values[i : i + 8]) for i in range(0, len(values), 8)]
+    draw = random.Random(0).randbytes
+    sums = (sum(map(operator.getitem, tables, draw(len(tables)))) for _ in range(10_000))
+    return (1 + sum(abs(s) >= observed for s in sums)) / 10_001
+
+
+def compare(before, after, k):
+    """Pour le MRR et le Hit Rate à k : l'écart (des valeurs arrondies), son erreur type et son p ; puis combien de
+    questions montent, descendent, restent. Lève `Faute` si les questions ou leurs documents attendus diffèrent."""
+    for key in before["expected"] | after["expected"]:
+        if before["expected"].get(key) != after["expected"].get(key):
+            raise Faute(
+                f"la question « {key[0]} » n'est pas dans les deux fichiers avec les mêmes documents pertinents"
+            )
+    pairs = [(rank, after["positions"][key]) for key, rank in before["positions"].items()]
+    gaps = {
+        "mrr": [(b and 1 / b) - (a and 1 / a) for a, b in pairs],
+        "hit_rate": [(0 < b <= k) - (0 < a <= k) for a, b in pairs],
+    }
+    result = {}
+    for metric, values in gaps.items():
+        old, new = (report(side, [k])[metric] for side in (before, after))
+        result[metric] = {
+            "difference": round(new - old, 4) if metric == "mrr" else round(new[k] - old[k], 4),
+            "standard_error": round(stdev(values) / math.sqrt(len(values)), 4) if len(values) > 1 else None,
+            "p_value": round(p_value(values), 4),
+        }
+    moves = Counter((gap > 0) - (gap < 0) for gap in gaps["mrr"])
+    return result | {"hausse": moves[1], "baisse": moves[-1], "stable": moves[0]}
+
+
+def report_lines(reports, sides):
+    """Le tableau des mesures (avant, après, écart) et l'histogramme des positions, pour l'écran."""
+    reports, columns = list(reports.values()), ["avant", "après", "écart"] if len(reports) > 1 else [""]
+    ks = list(reports[0]["hit_rate"])
+    rows = [(f"Hit Rate@{k}", *(r["hit_rate"][k] for r in reports)) for k in ks]
+    rows += [(f"MRR@{k}", *(r["mrr_at_k"][k] for r in reports)) for k in ks]
+    lines = ["".join(f"{cell:>12}" for cell in ["", *columns]).rstrip()]
+    for name, *values in [*rows, ("MRR", *(r["mrr"] for r in reports))]:
+        gap = f"{values[1] - values[0]:>+12.4f}" if len(values) > 1 else ""
+        lines.append(f"{name:>12}" + "".join(f"{value:>12.4f}" for value in values) + gap)
+    lines += ["", "Position du premier document pertinent, en nombre de questions :"]
+    for low, high in zip([1, *(k + 1 for k in sorted(ks)), 0], [*sorted(ks), math.inf, 0]):
+        counts = [sum(low <= rank <= high for rank in side["positions"].values()) for side in sides.values()]
+        label = f"{low} à {high}" if low < high < math.inf else f"{low} ou plus" if low < high else low or "absent"
+        bars = [f"{count:>8} {'█' * round(24 * count / reports[0]['questions']):<24}" for count in counts]
+        lines.append((f"{label:>12}" + "".join(bars)).rstrip())
+    return lines
+
+
+def comparison_lines(comparison, before, after, k):
+    """Ce que la comparaison permet de dire, pour l'écran."""
+    up, down, still = (comparison[name] for name in ("hausse", "baisse", "stable"))
+    lines = [f"{up} question(s) en hausse, {down} en baisse, {still} stable(s)"]
+    falls = sorted((((b and 1 / b) - 1 / a, key[0], a, b) for key, a in before.items() if a and (b := after[key]) != a))
+    for gap, question, a, b in falls[:5]:
+        lines += [f"  forte baisse : « {question} », position {a} → {b or 'absent'}"] * (gap < 0)
+    for metric, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
+        gap, error, p = comparison[metric].values()
+        says = "le hasard n'explique guère cet écart" if p <= 0.05 else "le hasard peut expliquer cet écart"
+        if up + down < 6:
+            says = "trop peu de questions ont bougé pour conclure (p ne passe sous 0.05 qu'à partir de 6)"
+        error = "indisponible" if error is None else f"{error:.4f}"
+        lines.append(f"{name} : écart {gap:+.4f}, erreur type {error}, p = {p:g} ; {says}.")
+    return lines
+
+
+# --- 4. La ligne de commande --------------------------------------------------------------------------------------
+
+# Les messages d'argparse qu'on peut lire ici, en français.
+FRENCH = {
+    "usage: ": "usage : ",
+    "positional arguments": "fichiers",
+    "show this help message and exit": "affiche cette aide",
+    "%(prog)s: error: %(message)s\n": "%(prog)s : %(message)s\n",
+    "argument %(argument_name)s: %(message)s": "%(argument_name)s : %(message)s",
+    "unrecognized arguments: %s": "arguments inconnus : %s",
+    "expected one argument": "une valeur est attendue",
+    "expected at least one argument": "au moins une valeur est attendue",
+}
+
+
+def at_least_one(text):
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
+        raise argparse.ArgumentTypeError(f"un entier d'au moins 1 est attendu, pas « {text} »")
+    return int(text)
+
+
+def parse(argv):
+    argparse._ = lambda text: FRENCH.get(text, text)
+    parser = argparse.ArgumentParser(description="Hit Rate et MRR, avant et après l'affinage.", allow_abbrev=False)
+    add = parser.add_argument
+    add("avant", nargs="?", metavar="AVANT", help="run, ou fichier au format de l'exercice (sans fichier : l'exemple)")
+    add("apres", nargs="?", metavar="APRES", help="le second, à comparer au premier")
+    add("--qrels", metavar="FICHIER", help="les jugements, pour des runs")
+    add("--k", metavar="K", type=at_least_one, nargs="+", default=[1, 5, 10], help="profondeurs (1 5 10)")
+    add("--details", metavar="FICHIER", help="écrit une ligne JSON par question")
+    add("--json", action="store_true", help="le bilan en JSON sur la sortie standard")
+    return parser.parse_args(argv)
+
+
+def run(argv):
+    """Toute l'évaluation, pour l'écran ou en JSON."""
+    options = parse(argv)
+    ks = sorted(set(options.k), key=options.k.index)
+    qrels = read_qrels(options.qrels) if options.qrels else None
+    paths = {"avant": options.avant, "apres": options.apres}
+    sides = {name: evaluate(path, qrels) for name, path in paths.items() if path}
+    sides = sides or {"avant": exercise_side(EXEMPLE)}
+    reports = {name: report(side, ks) for name, side in sides.items()}
+    positions = {name: side["positions"] for name, side in sides.items()}
+    comparison = compare(*sides.values(), ks[0]) if len(sides) > 1 else None
+    if options.details:
+        with open(options.details, "w", encoding="utf-8") as file:
+            for key in positions["avant"]:
+                ranks = {name: found[key] for name, found in positions.items()}
+                line = {
+                    name: {"position": r, "hit": 0 < r <= ks[0], "reciprocal_rank": r and 1 / r}
+                    for name, r in ranks.items()
+                }
+                file.write(
+                    json.dumps({"question": key[0]} | (line if comparison else line["avant"]), ensure_ascii=False)
+                    + "\n"
+                )
+    if options.json:
+        print(json.dumps({"avant": None, "apres": None} | reports | {"comparaison": comparison}, indent=2))
+        return
+    if not options.avant:
+        print("L'exemple de l'exercice : Q1 trouve doc_a, doc_b, doc_c et attend doc_b ; Q2 trouve doc_x, doc_y et")
+        print("attend doc_z. Avec vos fichiers : python retrieval_eval.py AVANT [APRES] [--qrels FICHIER]\n")
+    print("\n".join(report_lines(reports, sides)) + "\n")
+    for name, r in reports.items():
+        counts = f"{r['questions']} questions, dont {r['sans_resultat']} sans résultat"
+        print(f"{paths[name] or 'exemple'} : {counts} ; {r['sans_jugement']} de plus, sans jugement, écartées")
+    if comparison:
+        print("\n" + "\n".join(comparison_lines(comparison, *positions.values(), ks[0])))
+
+
+def main(argv=None):
+    """Le point d'entrée : rend 0, ou 2 après une phrase pour toute faute de l'utilisateur."""
+    try:
+        run(argv)
+        sys.stdout.flush()
+        return 0
+    except Faute as fault:
+        print(f"retrieval_eval.py : {fault}", file=sys.stderr)
+    except OSError as fault:
+        print(f"retrieval_eval.py : {fault.filename or 'sortie'} : {fault.strerror}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? » au lieu d'échouer
+    sys.exit(main())
