@@ -8,20 +8,20 @@
     python eval_cv.py           l'évaluation complète (il faut le paquet anthropic et ANTHROPIC_API_KEY)
     python eval_cv.py --demo    la même mécanique sans clé, sans réseau et sans rien installer
 
-La première moitié est l'exercice, dans son ordre : prompts, grille, appel, notateur, note de référence, comparaison.
-La seconde est ce que la pratique demande, et s'enlève en partant de la fin. Une règle court d'un bout à l'autre :
-une notation qu'on n'a pas pu obtenir n'a pas de note, elle a une cause.
+Les parties 1 à 5 sont l'exercice, dans son ordre : prompts et grille, appel, notateur, note de référence, comparaison.
+Les suivantes sont ce que la pratique demande : journal, démonstration, lots, page, génération de cas. Une règle court
+d'un bout à l'autre : une notation qu'on n'a pas pu obtenir n'a pas de note, elle a une cause.
 """
 
 import argparse
 import functools
 import hashlib
+import html
 import itertools
 import json
 import math
 import operator
 import os
-import queue
 import random
 import re
 import sys
@@ -29,15 +29,15 @@ import threading
 import time
 import unicodedata
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from statistics import fmean, stdev
 from types import SimpleNamespace
 
-# --- 1. Les prompts et la grille de notation ----------------------------------------------------------------------
+# --- 1. Les prompts et la grille ----------------------------------------------------------------------------------
 
 MODEL = "claude-sonnet-5-5"
-MAX_TOKENS = 4096
+MAX_TOKENS = 4096  # réflexion comprise
 
 PROMPT_V1 = "Résume ce CV en 3 points."
 PROMPT_V2 = """\
@@ -57,8 +57,8 @@ CRITERIA = {
     "couverture": "l'essentiel y est-il (poste, compétences clés, réalisations) ?",
 }
 
-# La justification d'abord : le modèle raisonne avant de noter. L'API refuse `minimum` et `maximum` dans un schéma,
-# mais accepte une énumération d'entiers.
+# La justification d'abord : le modèle raisonne avant de noter. Les schémas de l'API n'ont pas de `minimum` ni de
+# `maximum`, mais ils ont l'énumération.
 SCHEMA_NOTES = {
     "type": "object",
     "properties": {"justification": {"type": "string"}}
@@ -77,21 +77,20 @@ Justifie d'abord en deux phrases, puis donne à chaque critère une note entièr
 
 
 class Impossible(Exception):
-    """Une réponse qu'on n'a pas, ou dont on ne peut rien tirer. Le texte de l'exception est la cause."""
+    """Une réponse qui manque, ou dont on ne peut rien tirer ; le texte de l'exception est la cause."""
 
 
 class Arret(Exception):
-    """Une faute qui condamne toute la suite (usage, clé, crédit). Le texte de l'exception dit le remède."""
+    """Une faute qui condamne toute la suite (usage, clé, crédit) ; le texte de l'exception dit le remède."""
 
 
-# Les codes HTTP après lesquels tous les appels échoueraient de même.
-DOOMED = {
+DOOMED = {  # les codes HTTP après lesquels tous les appels échoueraient de même
     401: "la clé est refusée, vérifiez ANTHROPIC_API_KEY",
     402: "le compte n'a plus de crédit, rechargez-le",
     403: "la clé n'a pas droit à cet appel, vérifiez ses autorisations",
-    404: "modèle inconnu, vérifiez --modele et --juge",
+    404: "modèle (ou lot) inconnu, vérifiez --modele et --juge",
 }
-LOCK = threading.Lock()  # protège la création du client et l'écriture du journal
+LOCK = threading.Lock()  # un seul fil à la fois crée le client ou écrit au journal
 
 
 @functools.cache
@@ -108,7 +107,7 @@ def client():
 
 
 def sdk(send):
-    """Rend send(client). Lève `Impossible` si cet appel a échoué, `Arret` si tous échoueraient."""
+    """Rend send(client) ; lève `Impossible` si cet appel a échoué, `Arret` si tous échoueraient."""
     with LOCK:
         api = client()
     import anthropic
@@ -117,19 +116,22 @@ def sdk(send):
         return send(api)
     except anthropic.APIStatusError as error:
         said = error.body.get("error") if isinstance(error.body, dict) else "réponse illisible"  # du HTML, parfois
-        said = str(said.get("message") if isinstance(said, dict) else said).replace(api.api_key or "\n", "[clé]")
+        said = str(said.get("message") if isinstance(said, dict) else said).replace(api.api_key or "\n", "[clé]")[:200]
         status = 402 if "credit balance" in said else error.status_code
         if status in DOOMED:
-            raise Arret(f"{DOOMED[status]} (HTTP {error.status_code} : {said[:200]})") from None
-        raise Impossible(f"appel impossible, HTTP {status} : {said[:200]}") from None
-    except anthropic.APIConnectionError as error:
-        timeout = isinstance(error, anthropic.APITimeoutError)
-        raise Impossible(f"appel impossible, {'délai dépassé' if timeout else 'pas de connexion'}") from None
+            raise Arret(f"{DOOMED[status]} (HTTP {error.status_code} : {said})") from None
+        raise Impossible(f"appel impossible, HTTP {status} : {said}") from None
+    except anthropic.APITimeoutError:
+        raise Impossible("appel impossible, délai dépassé") from None
+    except anthropic.APIConnectionError:
+        raise Impossible("appel impossible, pas de connexion") from None
     except (TypeError, anthropic.AnthropicError) as error:  # levées avant tout envoi
         if "authentication" in str(error):
             raise Arret("aucune clé : définissez ANTHROPIC_API_KEY (--demo s'en passe)") from None
         raise Arret(f'le SDK refuse l\'appel ({error}) ; essayez : pip install --upgrade "anthropic>=0.77"') from None
-    except ValueError:
+    except Exception as error:  # une réponse qui n'est pas du JSON, ou que httpx voit coupée en plein téléchargement
+        if not isinstance(error, ValueError) and not type(error).__module__.startswith("httpx"):
+            raise
         raise Impossible("appel impossible, réponse illisible") from None
 
 
@@ -149,8 +151,7 @@ def text_of(message):
     return text.encode("utf-8", "replace").decode("utf-8")  # une moitié d'emoji ne pourrait être ni écrite ni envoyée
 
 
-# Seule `end_turn` annonce une réponse entière.
-UNFINISHED = {
+UNFINISHED = {  # seule `end_turn` annonce une réponse entière
     "max_tokens": f"réponse tronquée (réflexion et texte se partagent MAX_TOKENS, {MAX_TOKENS} jetons)",
     "model_context_window_exceeded": "réponse tronquée (fenêtre de contexte pleine)",
     "refusal": "refus du modèle",
@@ -173,11 +174,9 @@ def complete_text(message):
 
 
 def tagged(tag, text):
-    """Le texte entre ses balises, chacune sur sa ligne. Un CV ne peut pas fermer la sienne : nos balises y perdent
-    leur chevron (< devient ‹), et elles seules."""
-    names = "cv|resume|informations_attendues"
-    safe = re.sub(rf"<(?=\s*/[\s/]*(?:{names})\b|(?:{names})\s*>)", "‹", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{safe}\n</{tag}>"
+    """Le texte entre ses balises, chacune sur sa ligne. Il ne peut pas les fermer : < y devient ‹ devant leurs noms."""
+    ours = r"<(?=\s*/[\s/]*(?:cv|resume|informations_attendues)\b|(?:cv|resume|informations_attendues)\s*>)"
+    return f"<{tag}>\n{re.sub(ours, '‹', text, flags=re.IGNORECASE)}\n</{tag}>"
 
 
 def request(model, content, **more):
@@ -194,8 +193,8 @@ def run_prompt(cv_text, prompt, model=MODEL, call=call):
 
 
 def checked(notes):
-    """Vérifie des notes et leur ajoute `moyenne`, à 2 décimales. Lève `Impossible` si quoi que ce soit n'est pas
-    conforme : rien n'est converti, ramené dans l'échelle ni remplacé."""
+    """Les notes vérifiées, avec leur `moyenne` à 2 décimales ; lève `Impossible` à la moindre non-conformité.
+    Rien n'est converti, ramené dans l'échelle ni remplacé."""
     if set(notes) != set(SCHEMA_NOTES["required"]):
         raise Impossible("clés manquantes ou en trop dans les notes")
     if not isinstance(notes["justification"], str):
@@ -249,18 +248,16 @@ def run_test_case(case, prompt, model=MODEL, judge=MODEL, call=call):
 
 
 def in_parallel(work, jobs, workers):
-    """Rend (rang, work(job)) à mesure que les travaux finissent. Une exception arrête tout, sans attendre le reste."""
-    pool, done = ThreadPoolExecutor(workers), queue.SimpleQueue()
+    """Rend work(job) à mesure que les travaux finissent. Une exception arrête tout, sans attendre les autres."""
+    pool, running, jobs = ThreadPoolExecutor(workers), set(), iter(jobs)
     try:
-        ranks = {pool.submit(work, job): rank for rank, job in enumerate(jobs)}
-        for future in list(ranks):
-            future.add_done_callback(done.put)
-        while ranks:
-            try:
-                future = done.get(timeout=0.5)  # sous Windows, Ctrl-C ne passe qu'entre deux attentes
-            except queue.Empty:
-                continue
-            yield ranks.pop(future), future.result()
+        while True:  # peu de travaux d'avance, pour que la mémoire reste plate
+            running |= {pool.submit(work, job) for job in itertools.islice(jobs, 2 * workers - len(running))}
+            if not running:
+                return
+            # Sous Windows, Ctrl-C ne passe qu'entre deux attentes : elles sont courtes.
+            done, running = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -268,30 +265,35 @@ def in_parallel(work, jobs, workers):
 def run_versions(cases, prompts, passages=1, paralleles=20, call=call, **models):
     """Passe chaque prompt de {version: prompt} sur tous les cas, toutes les chaînes ensemble.
     Rend {version: résultats}, les CV du premier passage, puis ceux du deuxième, etc."""
-    passes, seen, chains = range(1, passages + 1), Counter(), []
-    for n_pass, version, (number, case) in itertools.product(passes, prompts, enumerate(cases, 1)):
-        same = (prompts[version], case["input"])  # un passage de plus, un CV en double : même requête, autre rang
-        seen[same] += 1
-        chains.append({"version": version, "case": number, "pass": n_pass, "rank": seen[same]})
+    n_cases, total = len(cases), len(cases) * passages * len(prompts)
+    results = {version: [None] * n_cases * passages for version in prompts}
 
-    def run(chain):
-        case, prompt = cases[chain["case"] - 1], prompts[chain["version"]]
-        return run_test_case(case, prompt, call=functools.partial(call, chain=chain), **models)
+    def chains():
+        seen = Counter()
+        for place, version in itertools.product(range(n_cases * passages), prompts):
+            case, prompt = cases[place % n_cases], prompts[version]
+            seen[prompt, case["input"]] += 1  # un passage de plus, un CV en double : même requête, autre rang
+            about = {"version": version, "case": place % n_cases + 1, "pass": place // n_cases + 1}
+            yield place, case, prompt, about | {"rank": seen[prompt, case["input"]]}
 
-    results, impossible, start = [None] * len(chains), 0, time.monotonic()
-    for n_done, (rank, result) in enumerate(in_parallel(run, chains, paralleles), 1):
-        results[rank] = result
+    def run(job):
+        place, case, prompt, chain = job
+        branched = functools.partial(call, chain=chain)
+        return place, chain["version"], run_test_case(case, prompt, call=branched, **models)
+
+    impossible, start = 0, time.monotonic()
+    for n_done, (place, version, result) in enumerate(in_parallel(run, chains(), paralleles), 1):
+        results[version][place] = result
         impossible += "cause" in result
         if sys.stderr.isatty():
-            left = (time.monotonic() - start) / n_done * (len(chains) - n_done)
-            progress = f"\r{n_done}/{len(chains)}, impossibles : {impossible}, reste {left:.0f} s   "
-            print(progress, end="\n" * (n_done == len(chains)), file=sys.stderr, flush=True)
-    return {version: [r for r, c in zip(results, chains) if c["version"] == version] for version in prompts}
+            left = (time.monotonic() - start) / n_done * (total - n_done)
+            print(f"\r{n_done}/{total}, impossibles : {impossible}, reste {left:.0f} s   ", end="", file=sys.stderr)
+    return results
 
 
 def case_means(results, n_cases, name="moyenne", missing=None):
-    """Par CV, la moyenne de ses passages pour ce critère. Une notation impossible y compte pour `missing`, ou pas du
-    tout si c'est None ; un CV sans aucune note vaut None."""
+    """Par CV, la moyenne de ses passages pour ce critère (None sans aucune note) ; une notation impossible n'y compte
+    pas, ou compte pour `missing`."""
     rows = ([r["notes"][name] if r["notes"] else missing for r in results[i::n_cases]] for i in range(n_cases))
     rows = ([value for value in row if value is not None] for row in rows)
     return [fmean(row) if row else None for row in rows]
@@ -317,7 +319,6 @@ def summarize(results, n_cases):
 
 
 def shown(mark, unit=""):
-    """Une note pour l'écran, à 2 décimales."""
     return "indisponible" if mark is None else f"{mark:.2f}{unit}"
 
 
@@ -327,9 +328,8 @@ def headline(summary):
     marks += [f"{criterion} : {shown(mark)}" for criterion, mark in summary["by_criteria"].items()]
     lines = [" | ".join([*marks, f"notations impossibles : {sum(summary['impossible'].values())}"])]
     lines += [f"  {count} × {cause}" for cause, count in summary["impossible"].items()]
-    if summary["impossible"]:
-        lines.append("  moyenne de {:.2f} à {:.2f} selon que ces notes vaudraient 0 ou 10".format(*summary["bounds"]))
-    return "\n".join(lines)
+    bounds = "  moyenne de {:.2f} à {:.2f} selon que ces notes vaudraient 0 ou 10".format(*summary["bounds"])
+    return "\n".join(lines + [bounds] * bool(summary["impossible"]))
 
 
 def run_eval(cases, prompt, passages=1, **options):
@@ -404,22 +404,29 @@ def compare(before, after, n_cases):
 
 def conclusion(comparison):
     """Ce qu'on peut dire d'une comparaison, en phrases : l'objectif est-il atteint, et que vaut l'écart ?"""
-    n, p, error = (comparison[key] for key in ("cases", "p_value", "standard_error"))
+    n, p, gap = (comparison[key] for key in ("cases", "p_value", "difference"))
     if not n:
-        return ["Aucun CV n'est noté dans les deux versions : rien à comparer."]
-    faults = [f"moyenne {comparison['difference']:+.2f}"] * (comparison["difference"] < 1)
+        return ["Rien à comparer, donc rien à conclure."]
+    faults = [f"moyenne {gap:+.2f}"] * (gap < 1)
     faults += [f"{criterion} {gap:+.2f}" for criterion, gap in comparison["by_criteria"].items() if gap < 0]
     goal = "atteint" if comparison["goal_met"] else f"non atteint ({', '.join(faults)})"
+    says = "un écart que le hasard n'explique guère" if p <= 0.05 else "un écart que le hasard peut expliquer"
     if n < 6:
         says = (
             f"{n} CV ne permettent pas de conclure, p n'y descend pas sous {comparison['smallest_p']:g} (il en faut 6)"
         )
-    else:
-        says = "un écart que le hasard n'explique guère" if p <= 0.05 else "un écart que le hasard peut expliquer"
     return [
         f"Objectif (au moins +1 de moyenne, aucun critère en baisse) : {goal}.",
-        f"Incertitude : erreur type de l'écart {shown(error)}, test de permutation p = {p:g} ; {says}.",
+        f"Incertitude : erreur type de l'écart {shown(comparison['standard_error'])}, p = {p:g} ; {says}.",
     ]
+
+
+def verdict(first, second, comparison):
+    """La ligne de l'exercice : V1 : 6.89/10 → V2 : 8.44/10 (+1.55)."""
+    if not comparison["cases"]:
+        return f"{first} et {second} : aucun CV noté dans les deux"
+    before, after = comparison["before"]["moyenne"], comparison["after"]["moyenne"]
+    return f"{first} : {before:.2f}/10 → {second} : {after:.2f}/10 ({comparison['difference']:+.2f})"
 
 
 def comparison_lines(first, second, comparison):
@@ -428,94 +435,141 @@ def comparison_lines(first, second, comparison):
     for number, (a, b) in enumerate(comparison["by_case"], 1):
         gap = "non comparé" if None in (a, b) else f"{b - a:+.2f}"
         lines.append(f"CV {number:<3} {first} {shown(a):>5}  {second} {shown(b):>5}  {gap}")
-    for name, b in comparison["after"].items() if comparison["cases"] else ():
-        a = comparison["before"][name]
-        lines.append(f"{name:<14} {first} {a:5.2f} {'█' * round(2 * a)}")
-        lines.append(f"{b - a:<+14.2f} {second} {b:5.2f} {'█' * round(2 * b)}")
-    a, b = comparison["before"]["moyenne"], comparison["after"]["moyenne"]
     if comparison["cases"]:
-        lines.append(f"{first} : {shown(a, '/10')} → {second} : {shown(b, '/10')} ({comparison['difference']:+.2f})")
-    return lines + conclusion(comparison)
+        for name, b in comparison["after"].items():
+            a = comparison["before"][name]
+            lines.append(f"{name:<14} {first} {a:5.2f} {'█' * round(2 * a)}")
+            lines.append(f"{b - a:<+14.2f} {second} {b:5.2f} {'█' * round(2 * b)}")
+    return [*lines, verdict(first, second, comparison), *conclusion(comparison)]
 
 
-# --- 6. Le journal : rien de ce qui a été payé ne se perd ---------------------------------------------------------
+# --- 6. Les fichiers : les cas, et le journal grâce auquel rien de ce qui a été payé ne se perd -------------------
 
 
-def journal_lines(path):
-    """Rend les enregistrements d'un journal, et None pour une ligne illisible (la dernière, après une coupure)."""
-    with open(path, "rb") as file:
-        for line in filter(bytes.strip, file):
-            try:
-                record = json.loads(line.decode("utf-8"))
-            except (ValueError, RecursionError):
-                record = None
-            yield record if isinstance(record, dict) else None
+def read_file(path):
+    """Le texte d'un fichier UTF-8 qui n'est pas vide, avec ou sans BOM ; lève `Arret`."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise Arret(f"{path} : le fichier n'est pas en UTF-8") from None
+    if not text.strip():
+        raise Arret(f"{path} : le fichier est vide")
+    return text
 
 
-def count_tokens(journal, record):
-    usage = record.get("usage")
-    for name, count in usage.items() if isinstance(usage, dict) else ():
-        journal["usage"][name] += count if type(count) is int else 0
+def case_fault(case):
+    """Ce qui empêche de se servir d'un cas, ou None."""
+    for key in ("input", "expected_focus"):
+        text = case.get(key) if isinstance(case, dict) else None
+        if not isinstance(text, str) or not text.strip():
+            return f"« {key} » doit être un texte non vide"
+        if text != text.encode("utf-8", "replace").decode("utf-8"):
+            return f"« {key} » contient un caractère Unicode incomplet (\\ud800…)"
+
+
+def load_cases(path):
+    """Les cas d'un fichier JSON, une liste d'objets {"input", "expected_focus", …} ; lève `Arret`."""
+    try:
+        cases = json.loads(read_file(path))
+    except json.JSONDecodeError as error:
+        raise Arret(f"{path} : JSON invalide, ligne {error.lineno}, colonne {error.colno}") from None
+    except (ValueError, RecursionError):
+        raise Arret(f"{path} : JSON invalide (nombre démesuré ou imbrication trop profonde)") from None
+    if not isinstance(cases, list) or not cases:
+        raise Arret(f"{path} : une liste non vide de cas est attendue")
+    for number, case in enumerate(cases, 1):
+        if fault := case_fault(case):
+            raise Arret(f"{path}, cas n° {number} : {fault}")
+    return cases
+
+
+TOKENS = ("input_tokens", "output_tokens")
+
+
+def new_journal(path):
+    """L'état d'un journal : les réponses par clé d'appel, les lots en cours, les requêtes qui attendent un lot."""
+    return {"path": path, "known": {}, "usage": Counter(), "settings": None, "batches": {}, "pending": {}}
 
 
 def write(journal, record):
-    """Ajoute un enregistrement d'une seule écriture : même un `kill -9` ne coûte que les appels en vol."""
+    """Ajoute une ligne au journal d'une seule écriture : même un `kill -9` ne coûte que les appels en vol."""
     line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     with LOCK, open(journal["path"], "ab") as file:
         file.write(line)
-        count_tokens(journal, record)
 
 
 def load_journal(path):
-    """Relit un journal : {"path", "known": {clé d'appel: résumé ou notes}, "usage": jetons, "settings": arguments}.
-    Ce qui avait échoué n'entre pas dans `known` : on le redemandera. Lève `Arret` si ce n'est pas un journal."""
-    journal, unreadable = {"path": path, "known": {}, "usage": Counter(), "settings": None}, 0
-    for record in journal_lines(path):
-        if record is None:
-            unreadable += 1
-            continue
-        count_tokens(journal, record)
-        try:
-            if record["type"] == "settings":
-                journal["settings"] = [str(argument) for argument in record["argv"]]
-            elif record["type"] == "notes" and "cause" not in record:
-                notes = {name: mark for name, mark in record["notes"].items() if name != "moyenne"}
-                journal["known"][record["key"]] = checked(notes)
-            elif record["type"] == "summary" and "cause" not in record and record["summary"].strip():
-                journal["known"][record["key"]] = record["summary"]
-        except (Impossible, KeyError, TypeError, AttributeError):
-            continue  # une autre grille, ou un enregistrement abîmé : il ne servira pas
-    if journal["settings"] is None:
+    """Relit un journal. Ce qui avait échoué n'entre pas dans `known` : on le redemandera. Lève `Arret`."""
+    journal, unreadable = new_journal(path), 0
+    with open(path, "rb") as file:
+        for line in filter(bytes.strip, file):
+            try:
+                reread(journal, json.loads(line.decode("utf-8")))
+            except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+                unreadable += 1
+    if not journal["settings"]:
         raise Arret(f"{path} : ce n'est pas un journal de eval_cv.py")
     if unreadable:
         print(f"{path} : {unreadable} ligne(s) illisible(s) ignorée(s), sans doute coupée(s)", file=sys.stderr)
     return journal
 
 
-def journaled(journal, ask, params, read, chain):
-    """Comme `call`, mais répond d'après le journal quand il le peut, et sinon y consigne la réponse.
-    La clé d'un appel est l'empreinte de son contenu et des appels qui le précèdent dans la chaîne : on peut réordonner
-    les cas ou changer un prompt et reprendre, seul ce qui a changé est payé."""
-    content = [chain.get("key", chain["rank"]), {**params, "max_tokens": None}]
-    chain["key"] = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-    if chain["key"] in journal["known"]:
-        return journal["known"][chain["key"]]
-    kind = "notes" if "output_config" in params else "summary"
-    record = {"type": kind, **chain, "model": params["model"]}
-    if kind == "summary":
-        record["request"] = params["messages"][0]["content"]
+def reread(journal, record):
+    """Reprend un enregistrement du journal ; toute exception dit qu'il est abîmé."""
+    kind = record["type"]
+    if kind == "settings":
+        journal["settings"] = [*map(str, record["argv"])]
+    elif kind == "batch":
+        journal["batches"][record["id"]] = {
+            key: {**about, "type": about["type"]} for key, about in record["requests"].items()
+        }
+    elif kind == "collected":
+        journal["batches"].pop(record["id"], None)
+    else:
+        journal["usage"].update({name: record["usage"][name] + 0 for name in TOKENS})
+        if kind == "summary" and "cause" not in record and record["summary"].strip():
+            journal["known"][record["key"]] = record["summary"]
+        elif kind == "notes" and "cause" not in record:
+            try:
+                notes = {name: mark for name, mark in record["notes"].items() if name != "moyenne"}
+                journal["known"][record["key"]] = checked(notes)
+            except Impossible:
+                pass  # notée selon une autre grille
+
+
+def record_answer(journal, about, receive):
+    """Porte au journal ce que vaut la réponse que rend `receive` : un résumé, des notes, ou la cause qui en prive."""
     message = None
     try:
-        message = ask(params)
-        record[kind] = read(message)
+        message = receive()
+        answer = about[about["type"]] = notes_of(message) if about["type"] == "notes" else complete_text(message)
     except Impossible as cause:
-        record |= {"cause": str(cause), "answer": str(message)[:4000]}  # payée peut-être, donc gardée pour comprendre
+        answer = cause
+        about |= {"cause": str(cause), "answer": str(message)[:4000]}  # peut-être payée : gardée pour comprendre
     usage = getattr(message, "usage", None)
-    record["usage"] = {name: getattr(usage, name, 0) for name in ("input_tokens", "output_tokens")}
-    write(journal, record)
-    if "cause" in record:
-        raise Impossible(record["cause"])
-    return record[kind]
+    about["usage"] = {name: getattr(usage, name, 0) for name in TOKENS}
+    write(journal, about)
+    with LOCK:
+        journal["usage"].update(about["usage"])
+    journal["known"][about["key"]] = answer
+
+
+def journaled(journal, receive, params, read, chain):
+    """Comme `call`, mais répond d'après le journal quand il le peut, et sinon y porte la réponse de `receive(params)`.
+    La clé d'un appel est l'empreinte de son contenu et des appels qui le précèdent dans la chaîne : on peut réordonner
+    les cas ou changer un prompt et reprendre, seul ce qui a changé est payé. Sans `receive`, l'appel attend un lot."""
+    content = [chain.get("key", chain["rank"]), {**params, "max_tokens": None}]
+    chain["key"] = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+    about = {"type": "notes" if read is notes_of else "summary", **chain, "model": params["model"]}
+    if chain["key"] not in journal["known"]:
+        if not receive:
+            queue_request(journal, about, params)
+            raise Impossible("en attente d'un lot")
+        record_answer(journal, about | {"request": params["messages"][0]["content"]}, lambda: receive(params))
+    answer = journal["known"][chain["key"]]
+    if isinstance(answer, Impossible):
+        raise answer
+    return answer
 
 
 # --- 7. Un notateur en code, et la démonstration sans modèle ------------------------------------------------------
@@ -527,10 +581,9 @@ def plain(text):
 
 
 def stems(text):
-    """Les débuts (6 lettres) des mots de 4 lettres ou plus, et des sigles : « Résultats chiffrés » → result, chiffr."""
-    return {
-        plain(word)[:6] for word in re.findall(r"[^\W\d_]+", text) if len(word) > 3 or len(word) > 1 and word.isupper()
-    }
+    """Les débuts (6 lettres) des mots d'au moins 4 lettres et des sigles : « Résultats SEO » → result, seo."""
+    words = re.findall(r"[^\W\d_]+", text)
+    return {plain(word)[:6] for word in words if len(word) > 3 or len(word) > 1 and word.isupper()}
 
 
 def facts(text):
@@ -559,13 +612,13 @@ def code_couverture(case, lines):
     return len(expected & stems("\n".join(lines))), len(expected), "mots attendus présents"
 
 
-# Une mesure par critère de la grille : (lignes du résumé) → réussites, total, ce qu'on a compté.
+# Une mesure par critère de la grille : (cas, lignes du résumé) → réussites, total, ce qu'on a compté.
 CODE_MEASURES = {"exactitude": code_exactitude, "concision": code_concision, "couverture": code_couverture}
 
 
 def code_grader(case, summary):
-    """Le pendant en code de `model_grader` : les mêmes critères, par des comptages. La note est 10 × réussites / total.
-    Rend les notes, leur justification (les comptes) et leur moyenne ; None s'il n'y a rien à compter."""
+    """Le pendant en code de `model_grader` : les mêmes critères, notés 10 × réussites / total. Rend les notes, leur
+    justification (les comptes) et leur moyenne ; None s'il n'y a rien à compter."""
     lines = [line for line in summary.splitlines() if line.strip()]
     counts = {criterion: CODE_MEASURES[criterion](case, lines) for criterion in CRITERIA}
     if not all(total for _, total, _ in counts.values()):
@@ -590,73 +643,259 @@ def demo_ask(params):
     content = params["messages"][0]["content"]
     texts = re.findall(r"^<(cv|resume|informations_attendues)>\n(.*?)\n</\1>$", content, re.DOTALL | re.MULTILINE)
     texts = dict(texts)
+    text = demo_summary(content.partition("\n\n<cv>\n")[0], texts["cv"])
     if "output_config" in params:
-        case = {"input": texts["cv"], "expected_focus": texts["informations_attendues"]}
-        notes = code_grader(case, texts["resume"])
+        notes = code_grader({"input": texts["cv"], "expected_focus": texts["informations_attendues"]}, texts["resume"])
         if notes is None:
             raise Impossible("rien de vérifiable à compter dans ce résumé")
         text = json.dumps({name: mark for name, mark in notes.items() if name != "moyenne"})
-    else:
-        text = demo_summary(content.partition("\n\n<cv>\n")[0], texts["cv"])
     return SimpleNamespace(stop_reason="end_turn", content=[SimpleNamespace(type="text", text=text)])
 
 
-# --- 8. La ligne de commande --------------------------------------------------------------------------------------
+# --- 8. Des milliers de CV : l'API Message Batches, à moitié prix et en 24 heures au plus -------------------------
+
+BATCH_REQUESTS, BATCH_CHARACTERS = 5_000, 10_000_000  # bien moins que l'API n'en admet : la mémoire reste plate
+
+
+def send_batch(journal):
+    """Envoie les requêtes en attente, s'il y en a, en un lot dont le numéro entre aussitôt au journal."""
+    pending, journal["pending"] = journal["pending"], {}
+    if pending:
+        requests = [{"custom_id": key, "params": params} for key, (_, params) in pending.items()]
+        batch = sdk(lambda api: api.messages.batches.create(requests=requests))
+        journal["batches"][batch.id] = {key: about for key, (about, _) in pending.items()}
+        write(journal, {"type": "batch", "id": batch.id, "requests": journal["batches"][batch.id]})
+
+
+def queue_request(journal, about, params):
+    """Met une requête en attente du prochain lot, et l'envoie s'il est plein."""
+    journal["pending"][about["key"]] = about, params
+    size = journal["characters"] = journal.get("characters", 0) + len(params["messages"][0]["content"])
+    if len(journal["pending"]) == BATCH_REQUESTS or size > BATCH_CHARACTERS:
+        journal["characters"] = 0
+        send_batch(journal)
+
+
+def batch_message(result):
+    """Le message d'un résultat de lot ; lève `Impossible` s'il n'en a pas."""
+    if result.type == "succeeded":
+        return result.message
+    reasons = {"expired": "le lot a expiré", "canceled": "le lot a été annulé"}
+    raise Impossible(reasons.get(result.type) or f"requête refusée dans le lot : {result.error.error.message[:200]}")
+
+
+def collect_batch(journal, batch_id):
+    """Attend la fin d'un lot, en interrogeant l'API de moins en moins souvent, et porte ses résultats au journal."""
+    about, pause = journal["batches"][batch_id], 1
+    while (batch := sdk(lambda api: api.messages.batches.retrieve(batch_id))).processing_status != "ended":
+        counts = batch.request_counts
+        done = counts.succeeded + counts.errored + counts.canceled + counts.expired
+        print(f"Lot {batch_id} : {done} requêtes finies, {counts.processing} en cours", file=sys.stderr, flush=True)
+        time.sleep(pause)
+        pause = min(60, 2 * pause)
+
+    def read_all(api):
+        for item in api.messages.batches.results(batch_id):  # dans le désordre : `custom_id` dit à quelle requête
+            if item.custom_id in about and item.custom_id not in journal["known"]:
+                receive = functools.partial(batch_message, item.result)
+                record_answer(journal, {"key": item.custom_id, **about[item.custom_id]}, receive)
+
+    sdk(read_all)
+    for key in about.keys() - journal["known"].keys():
+        journal["known"][key] = Impossible("absente des résultats du lot")
+    write(journal, {"type": "collected", "id": batch_id})
+    del journal["batches"][batch_id]
+
+
+def run_in_batches(journal, run):
+    """Parcourt les chaînes avec `run` jusqu'à ce qu'aucune n'attende : après un lot de résumés, un lot de notations."""
+    try:
+        while True:
+            for batch_id in list(journal["batches"]):
+                collect_batch(journal, batch_id)
+            results = run()
+            send_batch(journal)
+            if not journal["batches"]:
+                return results
+            del results
+    except Impossible as cause:  # l'API ne répond plus ; les lots envoyés, eux, se poursuivent
+        raise Arret(f"lots : {cause}") from None
+
+
+# --- 9. La page où lire les résultats -----------------------------------------------------------------------------
+
+PAGE_CASES = 300  # au-delà, la page ne montre que les CV dont l'écart est le plus grand
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b; --down: #b3261e }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8ebef; --soft: #a3adb8; --paper: #14171b; --up: #5fd3a5; --down: #ff8f86 } }
+body { max-width: 66rem; margin: auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif; color: var(--ink);
+  background: var(--paper) }
+h1 { font-size: 1.4rem } h2 { margin-top: 2.5rem } h3 { border-top: 1px solid var(--soft); padding-top: 1rem }
+p:empty { display: none } .note { border-left: 4px solid; padding-left: 1rem } .soft, figcaption { color: var(--soft) }
+.side { display: flex; flex-wrap: wrap; gap: 1.5rem } .side > div { flex: 1 1 18rem; min-width: 0 }
+figure { margin: 0; width: 11rem } svg { width: 100%; font-size: 12px; fill: var(--ink) }
+svg path { stroke: var(--soft); opacity: .5 } svg line { stroke: var(--soft); stroke-width: 1.5 }
+svg .up { stroke: var(--up) } svg .down { stroke: var(--down); stroke-dasharray: 5 3 }
+svg .mean { stroke: var(--ink); stroke-width: 6; opacity: .35 }
+.wide { overflow-x: auto } table { border-collapse: collapse } caption { text-align: left; color: var(--soft) }
+th, td { padding: .25rem .75rem; border-bottom: 1px solid var(--soft); text-align: right }
+th:first-child, td:last-child { text-align: left }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .5rem 0 }
+@media print { :root { --ink: #000; --soft: #444; --paper: #fff; --up: #000; --down: #000 } body { max-width: none }
+  article { break-inside: avoid } }
+"""
+
+
+def french(text):
+    """Une de nos phrases pour la page : échappée, virgules décimales, espaces insécables."""
+    text = html.escape(re.sub(r"(?<=\d)\.(?=\d)", ",", str(text)))
+    return re.sub(r" (?=[:;!?»%×→])|(?<=«) ", "\u00a0", text)
+
+
+def panel(name, first, second, pairs):
+    """Un critère en image : un trait par CV, de sa note dans une version à sa note dans l'autre, et la moyenne."""
+    mean = [fmean(side) for side in zip(*pairs)]
+    trends = ["up" if b > a else "down" if b < a else "flat" for a, b in pairs]
+    counts = ", ".join(f"{trends.count(trend)} {word}" for trend, word in [("up", "↗"), ("down", "↘"), ("flat", "→")])
+    said = french(f"{name} : moyenne {mean[0]:.2f} → {mean[1]:.2f} ; CV : {counts}")
+    lines = "".join(
+        f'<line class="{trend}" x1="30" y1="{150 - 14 * a:.1f}" x2="140" y2="{150 - 14 * b:.1f}"/>'
+        for (a, b), trend in [(mean, "mean"), *zip(pairs[:PAGE_CASES], trends)]
+    )
+    return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{said}"><path d="M30 10V150M140 10V150"/>
+<text x="24" y="14" text-anchor="end">10</text><text x="24" y="154" text-anchor="end">0</text>{lines}
+<text x="30" y="170" text-anchor="middle">{first}</text><text x="140" y="170" text-anchor="middle">{second}</text>
+</svg><figcaption>{said}</figcaption></figure>"""
+
+
+def table(caption, head, rows):
+    """Un tableau dont la première colonne nomme les lignes."""
+    cells = [
+        [f'<th scope="row">{french(first)}</th>', *(f"<td>{french(cell)}</td>" for cell in row)] for first, *row in rows
+    ]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+    titles = "".join(f'<th scope="col">{french(title)}</th>' for title in head)
+    return f'<div class="wide"><table><caption>{french(caption)}</caption><tr>{titles}</tr>{body}</table></div>'
+
+
+def case_section(number, case, results, n_cases):
+    """Un CV replié, puis ses versions côte à côte, leurs passages l'un sous l'autre."""
+    cv, focus = html.escape(case["input"]), html.escape(case["expected_focus"])
+    yield f"<h3>CV n° {number}</h3><details><summary>Le CV</summary><pre>{cv}</pre></details>"
+    yield f'<p class="soft">{french("Attendu : ")}{focus}</p><div class="side">'
+    for version in results:
+        yield f"<div><h4>{version}</h4>"
+        for n_pass, result in enumerate(results[version][number - 1 :: n_cases], 1):
+            verdict = f"<b>{french('Pas de note : ')}</b>{html.escape(result.get('cause', ''))}"
+            if notes := result["notes"]:
+                marks = " · ".join(f"{name} {notes[name]}" for name in (*CRITERIA, "moyenne"))
+                verdict = f"<b>{french(marks)}</b><br>{html.escape(notes['justification'])}"
+            summary = html.escape(result["summary"] or "")
+            yield f'<article><p class="soft">Passage {n_pass}</p><pre>{summary}</pre><p>{verdict}</p></article>'
+        yield "</div>"
+    yield "</div>"
+
+
+def page(cases, results, versions, comparisons, banner):
+    """Rend par morceaux une page HTML autonome ; tout ce qui vient d'un CV ou d'un modèle y est échappé."""
+    first, names, n_cases = next(iter(versions)), (*CRITERIA, "moyenne"), len(cases)
+    titles = [verdict(first, version, comparison) for version, comparison in comparisons.items()]
+    title = french(" ; ".join(titles) or f"{first} : {shown(versions[first]['average'], '/10')}")
+    yield f"""<!doctype html><html lang="fr"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title><style>{STYLE}</style><h1>{title}</h1><p class="note">{french(banner)}</p>"""
+    gaps = dict.fromkeys(range(n_cases), 0.0)
+    for version, comparison in comparisons.items():
+        kept = [i for i, pair in enumerate(comparison["by_case"]) if None not in pair]
+        gaps |= {i: abs(comparison["by_case"][i][1] - comparison["by_case"][i][0]) for i in kept}
+        kept.sort(key=gaps.get, reverse=True)
+        yield "".join(f"<p>{french(sentence)}</p>" for sentence in conclusion(comparison))
+        if kept:
+            sides = {name: [case_means(results[v], n_cases, name) for v in (first, version)] for name in names}
+            panels = (panel(c, first, version, [(a[i], b[i]) for i in kept]) for c, (a, b) in sides.items())
+            legend = "Un trait par CV : plein s'il monte ou reste, tireté s'il baisse ; le trait large est la moyenne."
+            yield f'<div class="side">{"".join(panels)}</div><p class="soft">{french(legend)}</p>'
+            marks = ((name, comparison["before"][name], comparison["after"][name]) for name in names)
+            rows = [(name, shown(a), shown(b), f"{b - a:+.2f}") for name, a, b in marks]
+            yield table(f"Moyennes sur {comparison['cases']} CV", ("critère", first, version, "écart"), rows)
+    rows = []
+    for version, summary in versions.items():
+        causes = ", ".join(f"{count} × {cause}" for cause, count in summary["impossible"].items()) or "aucune"
+        bounds = "{:.2f} à {:.2f}".format(*summary["bounds"])
+        rows.append((version, shown(summary["average"]), bounds, " ; ".join(map(shown, summary["by_pass"])), causes))
+    head = ("version", "moyenne", "bornes", "par passage", "notations impossibles")
+    caption = "Tous les CV (bornes : si les notes manquantes valaient toutes 0, ou toutes 10)"
+    yield f"<h2>Les versions</h2>{table(caption, head, rows)}<h2>CV par CV</h2>"
+    if n_cases > PAGE_CASES:
+        yield f"<p>{french(f'{PAGE_CASES} CV sur {n_cases}, aux plus grands écarts ; tous sont dans le journal.')}</p>"
+    for i in sorted(sorted(gaps, key=gaps.get, reverse=True)[:PAGE_CASES]):
+        yield from case_section(i + 1, cases[i], results, n_cases)
+
+
+# --- 10. Agrandir le jeu de test ----------------------------------------------------------------------------------
+
+SCHEMA_CASE = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}, "expected_focus": {"type": "string"}},
+    "required": ["input", "expected_focus"],
+    "additionalProperties": False,
+}
+PROMPT_CASE = """\
+Écris un CV français fictif : {}, {}. De 6 à 9 lignes : « CV - Prénom Nom », puis des lignes « Libellé : texte » (poste
+ou situation, expériences, formation, compétences, réalisations, langues). {}
+`input` : le CV ; `expected_focus` : en dix mots au plus, ce qu'un bon résumé doit en faire ressortir."""
+# Les profils se croisent, par rang ; les CV sans chiffre sont les plus difficiles à résumer.
+PROFILES = [
+    "infirmier, maçon, comptable, développeur, enseignante, vendeur, juriste, cuisinière, chercheuse, graphiste",
+    "débutant, confirmé, senior, en reconversion, en recherche d'emploi, à son compte, après une longue interruption",
+    "Donne une ou deux réalisations chiffrées., Aucune réalisation ne doit être chiffrée.",
+]
+
+
+def generated_case(params):
+    """Demande un cas à un modèle ; rend le cas, ou l'`Impossible` qui dit pourquoi il n'y en a pas."""
+    try:
+        case = json.loads(complete_text(ask(params)))
+        return Impossible(case_fault(case)) if case_fault(case) else case
+    except Impossible as cause:
+        return cause
+    except (ValueError, RecursionError):
+        return Impossible("JSON illisible")
+
+
+def generate(n, path, model, workers):
+    """Ajoute à un fichier de cas jusqu'à n cas fictifs, un appel chacun ; rend combien il y en a de nouveaux.
+    Chacun est enregistré dès qu'il arrive, dans un fichier provisoire qui remplace l'autre d'un coup."""
+    cases = load_cases(path) if os.path.exists(path) else []
+    known, causes, start = {plain(case["input"]) for case in cases}, Counter(), len(cases)
+    profiles = [[axis.split(", ")[i % len(axis.split(", "))] for axis in PROFILES] for i in range(start, start + n)]
+    output = {"format": {"type": "json_schema", "schema": SCHEMA_CASE}}
+    requests = [request(model, PROMPT_CASE.format(*profile), output_config=output) for profile in profiles]
+    for case in in_parallel(generated_case, requests, workers):
+        if isinstance(case, Impossible) or plain(case["input"]) in known:
+            causes[str(case) if isinstance(case, Impossible) else "cas déjà présent"] += 1
+            continue
+        known.add(plain(case["input"]))
+        cases.append(case)
+        draft = Path(f"{path}.tmp")
+        draft.write_text(json.dumps(cases, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        draft.replace(path)
+    print(
+        "\n".join(
+            [f"{path} : {len(cases) - start} cas de plus, à relire : un cas généré est un brouillon."]
+            + [f"  {count} × {cause}" for cause, count in causes.items()]
+        )
+    )
+    return len(cases) - start
+
+
+# --- 11. La ligne de commande -------------------------------------------------------------------------------------
 
 DEMO_BANNER = """\
 DÉMONSTRATION : aucun modèle n'est appelé. Des lignes extraites du CV tiennent lieu de résumés, et des comptages
 de notes : elles montrent le mécanisme, et ne disent rien de Claude."""
-FAULTS = {
-    FileNotFoundError: "fichier introuvable",
-    IsADirectoryError: "c'est un dossier",
-    PermissionError: "accès refusé",
-    BrokenPipeError: "fermée avant la fin",
-}
-
-
-def read_file(path):
-    """Le texte d'un fichier UTF-8, avec ou sans BOM ; lève `Arret`."""
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise Arret(f"{path} : le fichier n'est pas en UTF-8") from None
-
-
-def load_cases(path):
-    """Les cas d'un fichier JSON, une liste d'objets {"input", "expected_focus"} ; lève `Arret` à la première faute."""
-    try:
-        cases = json.loads(read_file(path))
-    except json.JSONDecodeError as error:
-        raise Arret(f"{path} : JSON invalide, ligne {error.lineno}, colonne {error.colno}") from None
-    except (ValueError, RecursionError):
-        raise Arret(f"{path} : JSON invalide (nombre démesuré ou imbrication trop profonde)") from None
-    if not isinstance(cases, list) or not cases:
-        raise Arret(f"{path} : une liste non vide de cas est attendue")
-    for number, case in enumerate(cases, 1):
-        for key in ("input", "expected_focus"):
-            text = case.get(key) if isinstance(case, dict) else None
-            if not isinstance(text, str) or not text.strip():
-                raise Arret(f"{path}, cas n° {number} : « {key} » doit être un texte non vide")
-            if text != text.encode("utf-8", "replace").decode("utf-8"):
-                raise Arret(f"{path}, cas n° {number} : « {key} » contient un caractère Unicode incomplet (\\ud800…)")
-    return cases
-
-
-def load_prompt(path):
-    """Le prompt d'un fichier texte ; lève `Arret` s'il est vide."""
-    if not (text := read_file(path).strip()):
-        raise Arret(f"{path} : le prompt est vide")
-    return text
-
-
-def at_least_one(text):
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
-        raise argparse.ArgumentTypeError(f"un entier d'au moins 1 est attendu, pas « {text} »")
-    return int(text)
-
-
-# Les messages d'argparse qu'on peut lire ici, en français.
-FRENCH = {
+FRENCH = {  # les messages d'argparse qu'on peut lire ici
     "usage: ": "usage : ",
     "show this help message and exit": "affiche cette aide",
     "%(prog)s: error: %(message)s\n": "%(prog)s : %(message)s\n",
@@ -665,6 +904,12 @@ FRENCH = {
     "expected one argument": "une valeur est attendue",
     "expected at least one argument": "au moins une valeur est attendue",
 }
+
+
+def at_least_one(text):
+    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
+        raise argparse.ArgumentTypeError(f"un entier d'au moins 1 est attendu, pas « {text} »")
+    return int(text)
 
 
 def parse(argv):
@@ -687,24 +932,25 @@ def parse(argv):
     add("--modele", metavar="NOM", default=MODEL, help=f"modèle qui résume ({MODEL})")
     add("--juge", metavar="NOM", help="modèle qui note (le même)")
     add("--paralleles", metavar="N", type=at_least_one, default=20, help="chaînes menées de front (20)")
-    add("--sortie", metavar="DOSSIER", default="resultats", help="où écrire le journal (resultats)")
+    add("--sortie", metavar="DOSSIER", default="resultats", help="où écrire le journal et la page (resultats)")
     add("--reprendre", metavar="JOURNAL", help="reprend un journal : ses réponses et ses réglages")
     add("--json", action="store_true", help="le bilan en JSON sur la sortie standard")
+    add("--lot", action="store_true", help="par lots (Message Batches) : moitié prix, 24 h au plus")
+    add("--generer", nargs=2, metavar=("N", "FICHIER"), help="ajoute N cas fictifs à un fichier, et s'arrête là")
     add("--demo", action="store_true", help="sans modèle ni clé, pour voir le mécanisme")
     return parser.parse_args(argv)
 
 
-def new_journal(folder):
+def create_journal(folder):
     """Crée un journal daté, et le dossier au besoin (hors de git : les CV sont des données personnelles)."""
-    folder = Path(folder)
-    if not folder.exists():
+    if not (folder := Path(folder)).exists():
         folder.mkdir(parents=True)
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     while True:
         path = folder / time.strftime("%Y-%m-%d_%H-%M-%S.jsonl")
         try:
             path.open("x").close()
-            return {"path": path, "known": {}, "usage": Counter()}
+            return new_journal(path)
         except FileExistsError:
             time.sleep(0.1)
 
@@ -713,37 +959,50 @@ def run(argv):
     """Toute l'évaluation ; rend le code de sortie."""
     options = parse(argv)
     if options.reprendre:
-        journal = load_journal(options.reprendre)
+        journal = load_journal(Path(options.reprendre))
         options = parse(journal["settings"] + argv)
+    if options.demo and (options.lot or options.generer):
+        raise Arret("--demo n'appelle pas de modèle : retirez --lot ou --generer")
+    if options.demo and not CRITERIA.keys() <= CODE_MEASURES.keys():
+        raise Arret(
+            f"--demo : CODE_MEASURES n'a pas de mesure pour {', '.join(CRITERIA.keys() - CODE_MEASURES.keys())}"
+        )
+    if options.generer:
+        n, path = options.generer
+        return 0 if generate(parse(["--passages", n]).passages, path, options.modele, options.paralleles) else 1
+    models = {"model": options.modele, "judge": options.juge or options.modele}
     if options.demo:
-        options.modele, options.juge = "extraction (démonstration)", "comptage (démonstration)"
+        models = {"model": "extraction (démonstration)", "judge": "comptage (démonstration)"}
     cases = load_cases(options.cas)
-    texts = [load_prompt(path) for path in options.prompts] or [PROMPT_V1, PROMPT_V2]
+    texts = [read_file(path).strip() for path in options.prompts] or [PROMPT_V1, PROMPT_V2]
     prompts = {f"V{number}": text for number, text in enumerate(texts, 1)}
-    if options.demo and (unmeasured := set(CRITERIA) - set(CODE_MEASURES)):
-        raise Arret(f"--demo : ajoutez à CODE_MEASURES une mesure pour {', '.join(sorted(unmeasured))}")
     if not options.reprendre:
-        journal = new_journal(options.sortie)
+        journal = create_journal(options.sortie)
     settings = ["--cas", os.path.abspath(options.cas), "--passages", str(options.passages), "--modele", options.modele]
-    settings += ["--juge", options.juge or options.modele, "--paralleles", str(options.paralleles)]
+    settings += ["--juge", models["judge"], "--paralleles", str(options.paralleles)]
     settings += ["--prompts", *map(os.path.abspath, options.prompts)] if options.prompts else []
-    write(journal, {"type": "settings", "argv": settings + ["--demo"] * options.demo})
-    if options.demo:
-        print(DEMO_BANNER, file=sys.stderr if options.json else sys.stdout)
+    write(journal, {"type": "settings", "argv": settings + ["--demo"] * options.demo + ["--lot"] * options.lot})
+    banner = DEMO_BANNER if options.demo else ""
+    print(banner, end="\n" if banner else "", file=sys.stderr if options.json else sys.stdout)
+
+    receive = demo_ask if options.demo else None if options.lot else ask
+    call, workers = functools.partial(journaled, journal, receive), 1 if options.lot else options.paralleles
+    everything = functools.partial(run_versions, cases, prompts, options.passages, workers, call, **models)
     try:
-        branched = functools.partial(journaled, journal, demo_ask if options.demo else ask)
-        models = {"model": options.modele, "judge": options.juge or options.modele}
-        results = run_versions(cases, prompts, options.passages, options.paralleles, branched, **models)
+        results = run_in_batches(journal, everything) if options.lot else everything()
     except (KeyboardInterrupt, Arret) as fault:
         print(f"\neval_cv.py : {str(fault) or 'interrompu'}", file=sys.stderr)
         print(
-            f'Les réponses reçues sont gardées ; pour reprendre : python eval_cv.py --reprendre "{journal["path"]}"',
-            file=sys.stderr,
+            f'Rien n\'est perdu ; pour reprendre : python eval_cv.py --reprendre "{journal["path"]}"', file=sys.stderr
         )
         return 2 if isinstance(fault, Arret) else 130
+
     versions = {version: summarize(results[version], len(cases)) for version in prompts}
     first, *others = prompts
     comparisons = {other: compare(results[first], results[other], len(cases)) for other in others}
+    page_path = journal["path"].with_suffix(".html")
+    with page_path.open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(page(cases, results, versions, comparisons, banner))
     if options.json:
         data = {"demo": options.demo, "models": models, "passages": options.passages, "versions": versions}
         data |= {"comparison": comparisons.get("V2"), "comparisons": comparisons, "usage": journal["usage"]}
@@ -751,31 +1010,29 @@ def run(argv):
     else:
         for version, summary in versions.items():
             passes = ", ".join(map(shown, summary["by_pass"]))
-            print(f"\n{version}, {len(cases)} CV × {options.passages} passages (moyennes par passage : {passes})")
+            print(f"\n{version}, {len(cases)} CV × {options.passages} passage(s), de moyenne {passes}")
             print(headline(summary))
         for other, comparison in comparisons.items():
-            print("\n" + "\n".join(comparison_lines(first, other, comparison)))
+            print("", *comparison_lines(first, other, comparison), sep="\n")
         print(
             "\nJetons, pour tout le journal : {input_tokens} en entrée, {output_tokens} en sortie.".format_map(
                 journal["usage"]
             )
         )
-    print(f"Journal : {journal['path']}", file=sys.stderr)
-    complete = versions[first]["graded"] and all(comparison["cases"] for comparison in comparisons.values())
-    return 0 if complete else 1
+    print(f"Page à lire : {page_path}\nJournal : {journal['path']}", file=sys.stderr)
+    return 0 if versions[first]["graded"] and all(comparison["cases"] for comparison in comparisons.values()) else 1
 
 
 def main(argv=None):
     """Le point d'entrée : toute erreur que l'utilisateur peut causer devient une phrase et un code de sortie."""
-    argv = sys.argv[1:] if argv is None else argv
     try:
-        code = run(argv)
+        code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return code
     except Arret as fault:
         print(f"eval_cv.py : {fault}", file=sys.stderr)
     except OSError as fault:
-        print(f"eval_cv.py : {fault.filename or 'sortie'} : {FAULTS.get(type(fault), fault.strerror)}", file=sys.stderr)
+        print(f"eval_cv.py : {fault.filename or 'sortie'} : introuvable ou inaccessible", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 2

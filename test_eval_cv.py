@@ -7,6 +7,8 @@ import io
 import itertools
 import json
 import os
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +50,9 @@ class Api:
         self.summary = lambda text: message(SUMMARY)
         self.grade = lambda text: message(json.dumps(GOOD))
         self.requests = []
+        self.batches = {}  # {numéro: requêtes}
+        self.batch_result = lambda item: "succeeded"
+        self.polls_before_end = 1
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -55,9 +60,22 @@ class Api:
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                api.requests.append(body)
-                answer = (api.grade if "output_config" in body else api.summary)(body["messages"][0]["content"])
-                status, answer = answer if isinstance(answer, tuple) else (200, answer)
+                if self.path.endswith("/batches"):
+                    number = f"msgbatch_{len(api.batches)}"
+                    api.batches[number] = body["requests"]
+                    return self.reply(200, api.batch(number, 0))
+                self.reply(*api.answer(body))
+
+            def do_GET(self):
+                number = self.path.split("/")[4]
+                if self.path.endswith("/results"):
+                    lines = [json.dumps(api.item(item)).encode() for item in api.batches[number]]
+                    random.shuffle(lines)
+                    return self.reply(200, b"\n".join(lines))
+                api.polls_before_end -= 1
+                self.reply(200, api.batch(number, 1 if api.polls_before_end > 0 else 2))
+
+            def reply(self, status, answer):
                 data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("content-type", "text/html" if isinstance(answer, bytes) else "application/json")
@@ -73,6 +91,30 @@ class Api:
         self.server.handle_error = lambda *args: None  # un client arrêté en plein appel n'est pas une panne du serveur
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def answer(self, body):
+        self.requests.append(body)
+        answer = (self.grade if "output_config" in body else self.summary)(body["messages"][0]["content"])
+        return answer if isinstance(answer, tuple) else (200, answer)
+
+    def batch(self, number, step):
+        """L'état d'un lot : créé (0), en cours (1), fini (2)."""
+        counts = {"processing": len(self.batches[number]), "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
+        dates = dict.fromkeys(("created_at", "expires_at", "ended_at"), "2026-11-29T00:00:00Z")
+        status = "ended" if step == 2 else "in_progress"
+        url = f"{self.url}/v1/messages/batches/{number}/results" if step == 2 else None
+        common = {"id": number, "type": "message_batch", "archived_at": None, "cancel_initiated_at": None}
+        return {**common, **dates, "processing_status": status, "request_counts": counts, "results_url": url}
+
+    def item(self, request):
+        """Le résultat d'une requête de lot."""
+        kind = self.batch_result(request)
+        result = {"type": kind}
+        if kind == "succeeded":
+            result["message"] = self.answer(request["params"])[1]
+        if kind == "errored":
+            result["error"] = error("invalid_request_error", "bad request")
+        return {"custom_id": request["custom_id"], "result": result}
 
     def close(self):
         self.server.shutdown()
@@ -333,7 +375,7 @@ class Comparison(unittest.TestCase):
     def test_nothing_in_common(self):
         comparison = eval_cv.compare(graded(2, None), graded(None, 3), 2)
         self.assertEqual((comparison["cases"], comparison["difference"], comparison["p_value"]), (0, None, None))
-        self.assertIn("rien à comparer", eval_cv.comparison_lines("V1", "V2", comparison)[-1])
+        self.assertIn("Rien à comparer", eval_cv.comparison_lines("V1", "V2", comparison)[-1])
 
     def test_goal(self):
         self.assertIs(eval_cv.compare(graded(5, 6), graded(6, 7), 2)["goal_met"], True)
@@ -376,8 +418,8 @@ class Permutation(unittest.TestCase):
         self.assertAlmostEqual(eval_cv.p_value([1] * 15 + [-1] * 5), 0.0414, delta=0.01)
 
     def test_normal_approximation(self):
-        # 1 070 hausses et 990 baisses : z = 80 / √2060 = 1,763, p = 0,078.
-        self.assertAlmostEqual(eval_cv.p_value([1] * 1070 + [-1] * 990), 0.078, delta=0.001)
+        # 1 070 hausses et 990 baisses, avec la correction de continuité : z = (80 - 1) / √2060 = 1,741, p = 0,082.
+        self.assertAlmostEqual(eval_cv.p_value([1] * 1070 + [-1] * 990), 0.082, delta=0.001)
 
 
 class Resume(WithApi):
@@ -569,7 +611,7 @@ class CommandLine(WithApi):
             (["--cas", self.file("f.json", '[{"input": "\\ud800", "expected_focus": "x"}]')], "Unicode"),
             (["--cas", self.file("g.json", "[" * 100_000)], "imbrication"),
             (["--cas", self.file("h.json", b"\xff\xfe\x00")], "UTF-8"),
-            (["--prompts", self.file("vide.txt", " \n")], "vide.txt : le prompt est vide"),
+            (["--prompts", self.file("vide.txt", " \n")], "vide.txt : le fichier est vide"),
             (["--passages", "0"], "un entier d'au moins 1"),
             (["--paralleles", "x"], "un entier d'au moins 1"),
             (["--inconnu"], "arguments inconnus : --inconnu"),
@@ -585,6 +627,196 @@ class CommandLine(WithApi):
     def test_terminal_that_is_not_utf8(self):
         for encoding in ("ascii", "cp1252"):
             self.assertIn("V1 : 6.22/10", self.ended(self.process("--demo", PYTHONIOENCODING=encoding))[0])
+
+
+class Page(WithApi):
+    def page(self):
+        return next(self.folder.glob("resultats/*.html")).read_text(encoding="utf-8")
+
+    def test_shows_every_summary_mark_and_cause(self):
+        self.api.grade = lambda text: message(json.dumps(GOOD)) if "Sophie" in text else message("", "refusal")
+        self.script("--passages", "2")
+        page = self.page()
+        self.assertEqual(page.count("+45 % de prospects"), 1 + 12)  # le CV n° 1, et un résumé par passage
+        self.assertEqual(page.count("Pas de note"), 8)
+        self.assertIn("V1\u00a0: 7,67/10\u00a0→ V2\u00a0: 7,67/10 (+0,00)", page)
+        self.assertIn("<svg", page)
+
+    def test_everything_is_escaped(self):
+        attack = '</pre><script>alert(1)</script><img src=x onerror="alert(1)"> \' & <cv>'
+        self.api.summary = lambda text: message(attack)
+        self.api.grade = lambda text: message(json.dumps({**GOOD, "justification": attack}))
+        self.script("--passages", "1", "--cas", self.cases([{"input": "CV" + attack, "expected_focus": attack}]))
+        page = self.page()
+        self.assertNotIn("<script", page)
+        self.assertNotIn("<img", page)
+        self.assertEqual(page.count("&lt;script&gt;"), 2 + 2 * 2)  # le CV, l'attendu, deux résumés et leurs notes
+        self.assertNotIn(KEY, page)
+        self.assertNotRegex(page, r'(?:src|href|url)\s*[=(]\s*["\']?(?:https?:)?//')
+
+    def test_cause_from_the_server_is_escaped(self):
+        self.api.grade = lambda text: (400, error("invalid_request_error", "<script>alert(1)</script>"))
+        self.script("--passages", "1", code=1)
+        self.assertNotIn("<script", self.page())
+
+    def test_resume_writes_it_again(self):
+        self.script("--passages", "1")
+        first = self.page()
+        next(self.folder.glob("resultats/*.html")).unlink()
+        self.script("--reprendre", str(self.journal()))
+        self.assertEqual(self.page(), first)
+
+    def test_large_sets_show_the_widest_gaps_only(self):
+        cases = [{"input": f"Poste : métier {n}", "expected_focus": "métier"} for n in range(eval_cv.PAGE_CASES + 5)]
+        self.script("--demo", "--passages", "1", "--cas", self.cases(cases))
+        self.assertEqual(self.page().count("<h3>"), eval_cv.PAGE_CASES)
+
+
+class Batches(WithApi):
+    """`--lot` : mêmes validations, même journal, même bilan."""
+
+    def test_same_report_as_without(self):
+        alone = self.json("--passages", "2")
+        self.assertEqual(self.json("--lot", "--passages", "2")["versions"], alone["versions"])
+
+    def test_one_batch_of_summaries_then_one_of_gradings(self):
+        self.script("--lot")
+        self.assertEqual([len(batch) for batch in self.api.batches.values()], [18, 18])
+        for batch in self.api.batches.values():
+            self.assertEqual(len({item["custom_id"] for item in batch}), 18)
+            self.assertTrue(all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", item["custom_id"]) for item in batch))
+
+    def test_results_find_their_chain_in_any_order(self):
+        # Le résumé reprend le nom du CV, la note en découle : tout serait faux si l'ordre comptait.
+        marks = {"Sophie": 9, "Ahmed": 5, "Marie": 2}
+        name = lambda text: next(name for name in marks if name in text)  # noqa: E731
+        self.api.summary = lambda text: message(name(text.partition("<cv>")[2]))
+        self.api.grade = lambda text: message(
+            json.dumps({**GOOD, **dict.fromkeys(CRITERIA, marks[name(text.partition("<resume>")[2])])})
+        )
+        comparison = self.json("--lot", "--passages", "1")["comparison"]
+        self.assertEqual(comparison["by_case"], [[9.0, 9.0], [5.0, 5.0], [2.0, 2.0]])
+
+    def test_errored_expired_and_canceled_are_causes(self):
+        failures = iter(["errored", "expired", "canceled"])
+        self.api.batch_result = lambda item: next(failures, "succeeded")
+        versions = self.json("--lot", "--passages", "1")["versions"]
+        causes = {"résumé : requête refusée dans le lot : bad request", "résumé : le lot a expiré"}
+        self.assertEqual(
+            set(versions["V1"]["impossible"]) | set(versions["V2"]["impossible"]),
+            causes | {"résumé : le lot a été annulé"},
+        )
+        again = self.json("--reprendre", str(self.journal()))["versions"]
+        self.assertEqual([version["graded"] for version in again.values()], [3, 3])
+
+    def cut(self, when):
+        """Coupe le processus au moment dit par `when(journal)` ; rend le nombre de lots déjà envoyés."""
+        process = self.process("--lot", "--passages", "1")
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not (any(self.folder.glob("resultats/*.jsonl")) and when(self.records())):
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        return len(self.api.batches)
+
+    def test_cut_while_waiting_then_resumed_finds_its_batch(self):
+        self.api.polls_before_end = 10**9
+        self.assertEqual(self.cut(lambda records: any(r["type"] == "batch" for r in records)), 1)
+        self.api.polls_before_end = 1
+        self.assertIn("V1 : 7.67/10", self.script("--reprendre", str(self.journal()))[0])
+        self.assertEqual([len(batch) for batch in self.api.batches.values()], [6, 6])
+
+    def test_cut_between_the_two_batches(self):
+        self.script("--lot", "--passages", "1")
+        path = self.journal()
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(lines[: next(i for i, line in enumerate(lines) if b'"collected"' in line)]))
+        self.script("--reprendre", str(path))
+        self.assertEqual(
+            [len(batch) for batch in self.api.batches.values()], [6, 6, 6]
+        )  # seules les notations, à nouveau
+
+    def test_large_batches_are_split(self):
+        with patch.multiple(eval_cv, BATCH_REQUESTS=4):
+            self.script("--lot", "--passages", "1")
+        self.assertEqual([len(batch) for batch in self.api.batches.values()], [4, 2, 4, 2])
+
+
+class MoreCases(WithApi):
+    """`--generer N FICHIER`."""
+
+    def setUp(self):
+        super().setUp()
+        numbers = itertools.count()
+        self.api.grade = lambda text: message(json.dumps({"input": f"CV - n° {next(numbers)}", "expected_focus": "x"}))
+
+    def test_appends_and_keeps_what_was_there(self):
+        path = self.cases([{**CASES[0], "source": "à moi"}])
+        out, _ = self.script("--generer", "3", path)
+        cases = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.assertEqual((cases[0], len(cases)), ({**CASES[0], "source": "à moi"}, 4))
+        self.assertIn("3 cas de plus", out)
+
+    def test_creates_the_file(self):
+        path = str(self.folder / "nouveau.json")
+        self.script("--generer", "2", path)
+        self.assertEqual(len(eval_cv.load_cases(path)), 2)
+
+    def test_repeats_and_unusable_answers_are_left_out_and_counted(self):
+        answers = iter([{"input": "CV - Léa", "expected_focus": "x"}] * 2 + [{"input": " ", "expected_focus": "x"}])
+        self.api.grade = lambda text: message(json.dumps(next(answers)))
+        out, _ = self.script("--generer", "3", str(self.folder / "nouveau.json"))
+        self.assertIn("1 cas de plus", out)
+        self.assertIn("1 × cas déjà présent", out)
+        self.assertIn("1 × « input »", out)
+
+    def test_profiles_differ_and_half_have_no_figure(self):
+        self.script("--generer", "8", str(self.folder / "nouveau.json"))
+        asked = [sent["messages"][0]["content"] for sent in self.api.requests]
+        self.assertEqual(len(set(asked)), 8)
+        self.assertEqual(sum("Aucune réalisation ne doit être chiffrée" in text for text in asked), 4)
+
+    def test_invalid_file_is_refused_untouched(self):
+        path = self.file("cas.json", "[1]")
+        self.script("--generer", "1", path, code=2)
+        self.assertEqual(Path(path).read_text(), "[1]")
+
+
+class OtherGrids(WithApi):
+    """Changer la grille : un seul endroit, quel que soit le nombre de critères."""
+
+    def copy(self, criteria):
+        source = (HERE / "eval_cv.py").read_text(encoding="utf-8")
+        start = source.index("CRITERIA = {")
+        end = source.index("}\n", start) + 1
+        copy = self.folder / "copie.py"
+        copy.write_text(source[:start] + f"CRITERIA = {criteria!r}" + source[end:], encoding="utf-8")
+        return str(copy)
+
+    def test_one_two_four_or_six_criteria(self):
+        for n in (1, 2, 4, 6):
+            names = [f"critère {number}" for number in range(n)]
+            self.api.grade = lambda text, names=names: message(
+                json.dumps({"justification": "", **dict.fromkeys(names, 8)})
+            )
+            command = [sys.executable, self.copy({name: "bien ?" for name in names}), "--json", "--passages", "1"]
+            command += [
+                "--cas",
+                self.cases([{**case, "autre": 1} for case in CASES]),
+                "--sortie",
+                str(self.folder / "r"),
+            ]
+            done = subprocess.run(command, capture_output=True, encoding="utf-8")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["versions"]["V1"]["by_criteria"], dict.fromkeys(names, 8.0))
+            self.assertIn(f"{n}. critère {n - 1} : bien ?", self.api.requests[-1]["messages"][0]["content"])
+
+    def test_demo_names_the_measure_that_is_missing(self):
+        done = subprocess.run(
+            [sys.executable, self.copy({"ton": "?"}), "--demo"], capture_output=True, encoding="utf-8"
+        )
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("mesure pour ton", done.stderr)
 
 
 class Demo(WithApi):
