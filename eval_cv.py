@@ -734,13 +734,12 @@ body { max-width: 66rem; margin: auto; padding: 1rem; font: 1rem/1.5 system-ui, 
 h1 { font-size: 1.4rem } h2 { margin-top: 2.5rem } h3 { border-top: 1px solid var(--soft); padding-top: 1rem }
 p:empty { display: none } .note { border-left: 4px solid; padding-left: 1rem } .soft, figcaption { color: var(--soft) }
 .side { display: flex; flex-wrap: wrap; gap: 1.5rem } .side > div { flex: 1 1 18rem; min-width: 0 }
-figure { margin: 0; width: 11rem } svg { width: 100%; font-size: 12px; fill: var(--ink) }
+figure { margin: 0; width: min(11rem, 42%) } svg { width: 100%; font-size: 12px; fill: var(--ink) }
 svg path { stroke: var(--soft); opacity: .5 } svg line { stroke: var(--soft); stroke-width: 1.5 }
 svg .up { stroke: var(--up) } svg .down { stroke: var(--down); stroke-dasharray: 5 3 }
 svg .mean { stroke: var(--ink); stroke-width: 6; opacity: .35 }
 .wide { overflow-x: auto } table { border-collapse: collapse } caption { text-align: left; color: var(--soft) }
-th, td { padding: .25rem .75rem; border-bottom: 1px solid var(--soft); text-align: right }
-th:first-child, td:last-child { text-align: left }
+th, td { padding: .25rem .75rem; border-bottom: 1px solid var(--soft); text-align: left }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .5rem 0 }
 @media print { :root { --ink: #000; --soft: #444; --paper: #fff; --up: #000; --down: #000 } body { max-width: none }
   article { break-inside: avoid } }
@@ -757,16 +756,17 @@ def panel(name, first, second, pairs):
     """Un critère en image : un trait par CV, de sa note dans une version à sa note dans l'autre, et la moyenne."""
     mean = [fmean(side) for side in zip(*pairs)]
     trends = ["up" if b > a else "down" if b < a else "flat" for a, b in pairs]
-    counts = ", ".join(f"{trends.count(trend)} {word}" for trend, word in [("up", "↗"), ("down", "↘"), ("flat", "→")])
-    said = french(f"{name} : moyenne {mean[0]:.2f} → {mean[1]:.2f} ; CV : {counts}")
+    up, down, flat = (trends.count(trend) for trend in ("up", "down", "flat"))
+    said = french(f"{mean[0]:.2f} → {mean[1]:.2f} ; CV en hausse : {up}, en baisse : {down}, stables : {flat}")
     lines = "".join(
         f'<line class="{trend}" x1="30" y1="{150 - 14 * a:.1f}" x2="140" y2="{150 - 14 * b:.1f}"/>'
         for (a, b), trend in [(mean, "mean"), *zip(pairs[:PAGE_CASES], trends)]
     )
-    return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{said}"><path d="M30 10V150M140 10V150"/>
+    return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{french(name)} : {said}">
+<path d="M30 10V150M140 10V150"/>
 <text x="24" y="14" text-anchor="end">10</text><text x="24" y="154" text-anchor="end">0</text>{lines}
 <text x="30" y="170" text-anchor="middle">{first}</text><text x="140" y="170" text-anchor="middle">{second}</text>
-</svg><figcaption>{said}</figcaption></figure>"""
+</svg><figcaption><b>{french(name)}</b><br>{said}</figcaption></figure>"""
 
 
 def table(caption, head, rows):
@@ -789,7 +789,7 @@ def case_section(number, case, results, n_cases):
         for n_pass, result in enumerate(results[version][number - 1 :: n_cases], 1):
             verdict = f"<b>{french('Pas de note : ')}</b>{html.escape(result.get('cause', ''))}"
             if notes := result["notes"]:
-                marks = " · ".join(f"{name} {notes[name]}" for name in (*CRITERIA, "moyenne"))
+                marks = " · ".join(f"{name} {notes[name]:g}" for name in (*CRITERIA, "moyenne"))
                 verdict = f"<b>{french(marks)}</b><br>{html.escape(notes['justification'])}"
             summary = html.escape(result["summary"] or "")
             yield f'<article><p class="soft">Passage {n_pass}</p><pre>{summary}</pre><p>{verdict}</p></article>'

@@ -854,5 +854,44 @@ class Demo(WithApi):
         self.assertIsNone(eval_cv.code_grader(CASES[0], "- une personne sérieuse"))
 
 
+class Readme(WithApi):
+    """Ce que montre le README est ce que les scripts affichent."""
+
+    README = (HERE / "README.md").read_text(encoding="utf-8")
+
+    def block(self, after, language):
+        """Le premier bloc de code de ce langage après un passage du README, sans son retrait."""
+        text = self.README[self.README.index(after) :]
+        indent, content = re.search(rf"^( *)```{language}\n(.*?)\n *```$", text, re.DOTALL | re.MULTILINE).groups()
+        return "\n".join(line.removeprefix(indent) for line in content.split("\n"))
+
+    def test_demo_output(self):
+        self.assertEqual(self.script("--demo")[0].strip(), self.block("## Lire un résultat", "text"))
+
+    def test_transposition_runs_as_written(self):
+        source = (HERE / "eval_cv.py").read_text(encoding="utf-8").replace("un résumé de CV", "un résumé de ticket")
+        for name, after in [("CRITERIA", "1. Copiez"), ("CODE_MEASURES", "Pour la démonstration seulement")]:
+            block = self.block(after, "python")
+            source = re.sub(
+                rf"^{name} = {{.*?}}$", lambda _, block=block: block, source, flags=re.DOTALL | re.MULTILINE
+            )
+        self.file("eval_tickets.py", source)
+        self.file("tickets.json", self.block("2. Écrivez", "json"))
+        self.file("naif.txt", self.block("3. Écrivez", "text"))
+        self.file("regles.txt", self.block("et `regles.txt`", "text"))
+        command = self.block("4. Lancez", "sh").split()
+        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        done = subprocess.run(
+            [sys.executable, *command[1:]], cwd=self.folder, env=environment, capture_output=True, encoding="utf-8"
+        )
+        self.assertEqual(done.stdout.strip(), self.block("--prompts naif.txt regles.txt", "text"), done.stderr)
+
+    def test_options_are_all_there(self):
+        with self.assertRaises(SystemExit), redirect_stdout(io.StringIO()) as out:
+            eval_cv.main(["--help"])
+        for option in re.findall(r"^  (--[a-z]+)", out.getvalue(), re.MULTILINE):
+            self.assertIn(f"`{option}", self.README)
+
+
 if __name__ == "__main__":
     unittest.main()
