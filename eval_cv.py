@@ -90,6 +90,7 @@ DOOMED = {  # les codes HTTP après lesquels tous les appels échoueraient de m�
     403: "la clé n'a pas droit à cet appel, vérifiez ses autorisations",
     404: "modèle (ou lot) inconnu, vérifiez --modele et --juge",
 }
+WAITING = "en attente d'un lot"
 LOCK = threading.Lock()  # un seul fil à la fois crée le client ou écrit au journal
 
 
@@ -284,10 +285,11 @@ def run_versions(cases, prompts, passages=1, paralleles=20, call=call, **models)
     impossible, start = 0, time.monotonic()
     for n_done, (place, version, result) in enumerate(in_parallel(run, chains(), paralleles), 1):
         results[version][place] = result
-        impossible += "cause" in result
+        impossible += "cause" in result and not result["cause"].endswith(WAITING)
         if sys.stderr.isatty():
             left = (time.monotonic() - start) / n_done * (total - n_done)
-            print(f"\r{n_done}/{total}, impossibles : {impossible}, reste {left:.0f} s   ", end="", file=sys.stderr)
+            end = "\n" if n_done == total else ""
+            print(f"\r{n_done}/{total}, impossibles : {impossible}, reste {left:.0f} s   ", end=end, file=sys.stderr)
     return results
 
 
@@ -412,9 +414,7 @@ def conclusion(comparison):
     goal = "atteint" if comparison["goal_met"] else f"non atteint ({', '.join(faults)})"
     says = "un écart que le hasard n'explique guère" if p <= 0.05 else "un écart que le hasard peut expliquer"
     if n < 6:
-        says = (
-            f"{n} CV ne permettent pas de conclure, p n'y descend pas sous {comparison['smallest_p']:g} (il en faut 6)"
-        )
+        says = f"{n} CV ne peuvent pas conclure, p n'y descend pas sous {comparison['smallest_p']:g} (il en faut 6)"
     return [
         f"Objectif (au moins +1 de moyenne, aucun critère en baisse) : {goal}.",
         f"Incertitude : erreur type de l'écart {shown(comparison['standard_error'])}, p = {p:g} ; {says}.",
@@ -520,13 +520,11 @@ def reread(journal, record):
     if kind == "settings":
         journal["settings"] = [*map(str, record["argv"])]
     elif kind == "batch":
-        journal["batches"][record["id"]] = {
-            key: {**about, "type": about["type"]} for key, about in record["requests"].items()
-        }
+        journal["batches"][record["id"]] = {key: {"type": "", **about} for key, about in record["requests"].items()}
     elif kind == "collected":
         journal["batches"].pop(record["id"], None)
     else:
-        journal["usage"].update({name: record["usage"][name] + 0 for name in TOKENS})
+        journal["usage"].update({name: operator.index(record["usage"][name]) for name in TOKENS})
         if kind == "summary" and "cause" not in record and record["summary"].strip():
             journal["known"][record["key"]] = record["summary"]
         elif kind == "notes" and "cause" not in record:
@@ -547,7 +545,7 @@ def record_answer(journal, about, receive):
         answer = cause
         about |= {"cause": str(cause), "answer": str(message)[:4000]}  # peut-être payée : gardée pour comprendre
     usage = getattr(message, "usage", None)
-    about["usage"] = {name: getattr(usage, name, 0) for name in TOKENS}
+    about["usage"] = {name: getattr(usage, name, None) or 0 for name in TOKENS}
     write(journal, about)
     with LOCK:
         journal["usage"].update(about["usage"])
@@ -564,7 +562,7 @@ def journaled(journal, receive, params, read, chain):
     if chain["key"] not in journal["known"]:
         if not receive:
             queue_request(journal, about, params)
-            raise Impossible("en attente d'un lot")
+            raise Impossible(WAITING)
         record_answer(journal, about | {"request": params["messages"][0]["content"]}, lambda: receive(params))
     answer = journal["known"][chain["key"]]
     if isinstance(answer, Impossible):
@@ -641,8 +639,7 @@ def demo_summary(prompt, cv):
 def demo_ask(params):
     """Prend la place de `ask`, donc du modèle : mêmes requêtes, mêmes réponses à vérifier, mais calculées ici."""
     content = params["messages"][0]["content"]
-    texts = re.findall(r"^<(cv|resume|informations_attendues)>\n(.*?)\n</\1>$", content, re.DOTALL | re.MULTILINE)
-    texts = dict(texts)
+    texts = dict(re.findall(r"^<(cv|resume|informations_attendues)>\n(.*?)\n</\1>$", content, re.S | re.M))
     text = demo_summary(content.partition("\n\n<cv>\n")[0], texts["cv"])
     if "output_config" in params:
         notes = code_grader({"input": texts["cv"], "expected_focus": texts["informations_attendues"]}, texts["resume"])
@@ -680,8 +677,9 @@ def batch_message(result):
     """Le message d'un résultat de lot ; lève `Impossible` s'il n'en a pas."""
     if result.type == "succeeded":
         return result.message
-    reasons = {"expired": "le lot a expiré", "canceled": "le lot a été annulé"}
-    raise Impossible(reasons.get(result.type) or f"requête refusée dans le lot : {result.error.error.message[:200]}")
+    error = getattr(getattr(result, "error", None), "error", None)
+    refused = f"requête refusée dans le lot : {getattr(error, 'message', result.type)}"
+    raise Impossible({"expired": "le lot a expiré", "canceled": "le lot a été annulé"}.get(result.type, refused))
 
 
 def collect_batch(journal, batch_id):
@@ -771,12 +769,11 @@ def panel(name, first, second, pairs):
 
 def table(caption, head, rows):
     """Un tableau dont la première colonne nomme les lignes."""
-    cells = [
-        [f'<th scope="row">{french(first)}</th>', *(f"<td>{french(cell)}</td>" for cell in row)] for first, *row in rows
-    ]
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
-    titles = "".join(f'<th scope="col">{french(title)}</th>' for title in head)
-    return f'<div class="wide"><table><caption>{french(caption)}</caption><tr>{titles}</tr>{body}</table></div>'
+    lines = ["".join(f'<th scope="col">{french(title)}</th>' for title in head)]
+    for first, *row in rows:
+        lines.append(f'<th scope="row">{french(first)}</th>' + "".join(f"<td>{french(cell)}</td>" for cell in row))
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table><caption>{french(caption)}</caption>{body}</table></div>'
 
 
 def case_section(number, case, results, n_cases):
@@ -787,12 +784,12 @@ def case_section(number, case, results, n_cases):
     for version in results:
         yield f"<div><h4>{version}</h4>"
         for n_pass, result in enumerate(results[version][number - 1 :: n_cases], 1):
-            verdict = f"<b>{french('Pas de note : ')}</b>{html.escape(result.get('cause', ''))}"
+            said, why = "Pas de note : ", result.get("cause", "")
             if notes := result["notes"]:
-                marks = " · ".join(f"{name} {notes[name]:g}" for name in (*CRITERIA, "moyenne"))
-                verdict = f"<b>{french(marks)}</b><br>{html.escape(notes['justification'])}"
-            summary = html.escape(result["summary"] or "")
-            yield f'<article><p class="soft">Passage {n_pass}</p><pre>{summary}</pre><p>{verdict}</p></article>'
+                said = " · ".join(f"{name} {notes[name]:g}" for name in (*CRITERIA, "moyenne"))
+                why = notes["justification"]
+            yield f'<article><p class="soft">Passage {n_pass}</p><pre>{html.escape(result["summary"] or "")}</pre>'
+            yield f"<p><b>{french(said)}</b><br>{html.escape(why)}</p></article>"
         yield "</div>"
     yield "</div>"
 
@@ -881,12 +878,9 @@ def generate(n, path, model, workers):
         draft = Path(f"{path}.tmp")
         draft.write_text(json.dumps(cases, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
         draft.replace(path)
-    print(
-        "\n".join(
-            [f"{path} : {len(cases) - start} cas de plus, à relire : un cas généré est un brouillon."]
-            + [f"  {count} × {cause}" for cause, count in causes.items()]
-        )
-    )
+    print(f"{path} : {len(cases) - start} cas de plus, à relire : un cas généré est un brouillon.")
+    for cause, count in causes.items():
+        print(f"  {count} × {cause}")
     return len(cases) - start
 
 
@@ -921,13 +915,7 @@ def parse(argv):
     )
     add = parser.add_argument
     add("--cas", metavar="FICHIER", default=str(Path(__file__).with_name("cases.json")), help="les cas (cases.json)")
-    add(
-        "--prompts",
-        metavar="FICHIER",
-        nargs="+",
-        default=[],
-        help="un prompt par fichier, la référence d'abord (V1, V2)",
-    )
+    add("--prompts", metavar="FICHIER", nargs="+", default=[], help="un prompt par fichier, la référence d'abord")
     add("--passages", metavar="N", type=at_least_one, default=3, help="passages de chaque version (3)")
     add("--modele", metavar="NOM", default=MODEL, help=f"modèle qui résume ({MODEL})")
     add("--juge", metavar="NOM", help="modèle qui note (le même)")
@@ -964,9 +952,7 @@ def run(argv):
     if options.demo and (options.lot or options.generer):
         raise Arret("--demo n'appelle pas de modèle : retirez --lot ou --generer")
     if options.demo and not CRITERIA.keys() <= CODE_MEASURES.keys():
-        raise Arret(
-            f"--demo : CODE_MEASURES n'a pas de mesure pour {', '.join(CRITERIA.keys() - CODE_MEASURES.keys())}"
-        )
+        raise Arret(f"--demo : CODE_MEASURES manque de mesure pour {', '.join(CRITERIA.keys() - CODE_MEASURES.keys())}")
     if options.generer:
         n, path = options.generer
         return 0 if generate(parse(["--passages", n]).passages, path, options.modele, options.paralleles) else 1
@@ -991,10 +977,8 @@ def run(argv):
     try:
         results = run_in_batches(journal, everything) if options.lot else everything()
     except (KeyboardInterrupt, Arret) as fault:
-        print(f"\neval_cv.py : {str(fault) or 'interrompu'}", file=sys.stderr)
-        print(
-            f'Rien n\'est perdu ; pour reprendre : python eval_cv.py --reprendre "{journal["path"]}"', file=sys.stderr
-        )
+        resume = f'pour reprendre, python eval_cv.py --reprendre "{journal["path"]}"'
+        print(f"\neval_cv.py : {str(fault) or 'interrompu'}\nRien n'est perdu : {resume}", file=sys.stderr)
         return 2 if isinstance(fault, Arret) else 130
 
     versions = {version: summarize(results[version], len(cases)) for version in prompts}
@@ -1014,11 +998,8 @@ def run(argv):
             print(headline(summary))
         for other, comparison in comparisons.items():
             print("", *comparison_lines(first, other, comparison), sep="\n")
-        print(
-            "\nJetons, pour tout le journal : {input_tokens} en entrée, {output_tokens} en sortie.".format_map(
-                journal["usage"]
-            )
-        )
+        tokens = "{input_tokens} en entrée, {output_tokens} en sortie".format_map(journal["usage"])
+        print(f"\nJetons, pour tout le journal : {tokens}.")
     print(f"Page à lire : {page_path}\nJournal : {journal['path']}", file=sys.stderr)
     return 0 if versions[first]["graded"] and all(comparison["cases"] for comparison in comparisons.values()) else 1
 

@@ -398,7 +398,7 @@ class Comparison(unittest.TestCase):
 
     def test_three_cvs_cannot_conclude_six_can(self):
         three, six = (eval_cv.compare(graded(*[5] * n), graded(*[7] * n), n) for n in (3, 6))
-        self.assertIn("3 CV ne permettent pas de conclure", eval_cv.conclusion(three)[1])
+        self.assertIn("3 CV ne peuvent pas conclure", eval_cv.conclusion(three)[1])
         self.assertNotIn("conclure", eval_cv.conclusion(six)[1])
 
 
