@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Évaluer une recherche documentaire : Hit Rate et MRR, avant et après l'affinage d'un embedding.
+"""Évaluer une recherche documentaire : Hit Rate et MRR, avant et après l'affinage (fine-tuning) d'un embedding.
 
     python retrieval_eval.py                                     l'exemple de l'exercice
-    python retrieval_eval.py avant.json apres.json               deux résultats à comparer
+    python retrieval_eval.py avant.json apres.json               deux fichiers à comparer
     python retrieval_eval.py avant.trec apres.trec --qrels qrels.trec --k 1 5 10
 
 Vocabulaire du domaine : un « run » est ce que le moteur a trouvé, les « qrels » ce qu'il fallait trouver. Quelle que
-soit la liste rendue pour une question, le dénominateur est toujours le nombre de toutes les questions.
+soit la liste rendue pour une question, le dénominateur est toujours le nombre total de questions.
 Bibliothèque standard seulement. `evaluer_retrieval` est l'exercice ; la suite lit des fichiers et compare.
 """
 
@@ -30,7 +30,7 @@ from statistics import stdev
 
 
 def metrics(positions, k):
-    """Hit Rate, MRR limité aux k premiers et MRR, de 0 à 1 à 4 décimales ; `positions` : à partir de 1, 0 si absent.
+    """Hit Rate à k, MRR à k et MRR, entre 0 et 1, à 4 décimales ; `positions` : à partir de 1, 0 si absent.
     Rang réciproque et MRR : Voorhees, « The TREC-8 Question Answering Track Report », 1999."""
     n = len(positions) or 1
     at_k = [position for position in positions if 0 < position <= k]
@@ -55,19 +55,17 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5):
     `k` : profondeur du Hit Rate, le MRR regardant toute la liste.
     Rend {"hit_rate", "mrr", "details"} : deux fractions de 0 à 1, à 4 décimales, puis par question "question",
     "position" (à partir de 1, 0 si absent), "hit" et "reciprocal_rank".
-    Lève TypeError ou ValueError en nommant le coupable : rien n'est ignoré, ni compté comme un échec.
+    Une entrée incorrecte lève TypeError ou ValueError, qui la nomme ; elle n'est jamais comptée comme un échec.
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise (ValueError if type(k) is int else TypeError)(f"k doit être un entier d'au moins 1, pas {k!r}")
-    for name, value, kind in [
-        ("questions", questions, (list, tuple)),
-        ("resultats", resultats, (list, tuple)),
-        ("documents_pertinents", documents_pertinents, dict),
-    ]:
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} : une liste ou un dictionnaire est attendu, pas {type(value).__name__}")
+    for name, value in [("questions", questions), ("resultats", resultats)]:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"{name} : une liste est attendue, pas {value!r:.60}")
+    if not isinstance(documents_pertinents, dict):
+        raise TypeError(f"documents_pertinents : un dictionnaire est attendu, pas {documents_pertinents!r:.60}")
     if len(questions) != len(resultats):
-        raise ValueError(f"{len(questions)} questions, mais {len(resultats)} listes de résultats")
+        raise ValueError(f"questions : {len(questions)}, mais listes de résultats : {len(resultats)}")
     positions = []
     for question, documents in zip(questions, resultats):
         if not isinstance(documents, (list, tuple)):
@@ -95,11 +93,11 @@ EXEMPLE = {
 
 
 class Faute(Exception):
-    """Un fichier ou un usage incorrect ; le texte de l'exception nomme le fichier et la faute."""
+    """Un fichier ou un usage incorrect ; le texte de l'exception nomme le fichier et l'erreur."""
 
 
 def unique(pairs):
-    """Un objet JSON, en dictionnaire : une clé répétée en écraserait une autre sans bruit."""
+    """Un objet JSON, en dictionnaire : une clé répétée en écraserait une autre sans que rien ne le signale."""
     if len(dict(pairs)) < len(pairs):
         raise Faute("une clé y est répétée")
     return dict(pairs)
@@ -117,10 +115,10 @@ def opened(path):
     except json.JSONDecodeError as error:
         raise Faute(f"{path} : JSON invalide, ligne {error.lineno}, colonne {error.colno}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise Faute(f"{path} : archive gzip abîmée") from None
+        raise Faute(f"{path} : fichier gzip corrompu") from None
     except OSError as error:
         known = {FileNotFoundError: "fichier introuvable", IsADirectoryError: "c'est un dossier"}
-        raise Faute(f"{path} : {known.get(type(error), error.strerror or 'lecture impossible')}") from None
+        raise Faute(f"{path} : {known.get(type(error), 'lecture impossible')}") from None
     except (ValueError, RecursionError):
         raise Faute(f"{path} : texte qui n'est pas en UTF-8, ou JSON démesuré") from None
     except Faute as error:
@@ -213,7 +211,7 @@ def first_relevant(documents, scores, relevant):
 
 def run_positions(file, data, qrels):
     """Rend {question jugée: position} et les questions sans jugement d'un run, TREC ou JSON.
-    Une seule question est en mémoire à la fois, sauf si ses lignes sont dispersées dans le fichier."""
+    D'un run TREC, une seule question est en mémoire à la fois, sauf si ses lignes y sont dispersées."""
     positions, unjudged, scattered = {}, set(), {}
     for question, documents, scores in trec_blocks(file, 6, 4) if file else json_blocks(data):
         if question not in qrels:
@@ -276,7 +274,7 @@ def evaluate(path, qrels=None):
         else:
             found, unjudged = run_positions(file, data, qrels)
             if not found:
-                raise Faute("aucune de ses questions n'est jugée")
+                raise Faute(f"aucune de ses questions n'est jugée (run : {min(unjudged)!r}…, qrels : {min(qrels)!r}…)")
             side = {"positions": {(question, 1): found.get(question, 0) for question in qrels}}
             side |= {"expected": {(question, 1): documents for question, documents in qrels.items()}}
             side |= {"sans_resultat": len(qrels) - len(found), "sans_jugement": len(unjudged)}
@@ -308,15 +306,16 @@ def signed_sums(values):
 def p_value(differences):
     """Le p, de 0 à 1, du test de permutation apparié bilatéral par changement de signe (Fisher, 1935).
     Si rien ne distinguait l'avant de l'après, chaque écart pourrait être de l'autre signe : p est la part des tirages
-    de signes dont la somme s'éloigne de zéro autant que celle observée. Tous les tirages jusqu'à 16 écarts non nuls,
-    10 000 au hasard (graine fixe) jusqu'à 2 000, l'approximation normale au-delà."""
+    de signes dont la somme est au moins aussi loin de zéro que celle observée. Écarts 1, 2 et 3 : deux tirages sur huit
+    (+++ et ---) atteignent 6 ou -6, donc p = 0,25. Tous les tirages jusqu'à 16 écarts non nuls, 10 000 au hasard
+    (graine fixe) jusqu'à 2 000, l'approximation normale au-delà."""
     values = [d for d in differences if d]
     observed = abs(sum(values)) * (1 - 1e-9)  # deux sommes égales peuvent différer d'un arrondi
     if not observed:
         return 1.0
     if len(values) > 2000:
         sizes = set(map(abs, values))
-        observed -= max(sizes) if len(sizes) == 1 else 0  # correction de continuité : les sommes vont de 2 en 2 tailles
+        observed -= max(sizes) if len(sizes) == 1 else 0  # correction de continuité : les sommes vont de 2 en 2 écarts
         return math.erfc(observed / math.sqrt(2 * sum(v * v for v in values)))
     if len(values) <= 16:
         sums = signed_sums(values)
@@ -363,7 +362,7 @@ def report_lines(reports, sides):
     for name, *values in [*rows, ("MRR", *(r["mrr"] for r in reports))]:
         gap = f"{values[1] - values[0]:>+12.4f}" if len(values) > 1 else ""
         lines.append(f"{name:>12}" + "".join(f"{value:>12.4f}" for value in values) + gap)
-    lines += ["", "Position du premier document pertinent, en nombre de questions :"]
+    lines += ["", "Nombre de questions selon la position du premier document pertinent :"]
     for low, high in zip([1, *(k + 1 for k in sorted(ks)), 0], [*sorted(ks), math.inf, 0]):
         counts = [sum(low <= rank <= high for rank in side["positions"].values()) for side in sides.values()]
         label = f"{low} à {high}" if low < high < math.inf else f"{low} ou plus" if low < high else low or "absent"
@@ -378,14 +377,16 @@ def comparison_lines(comparison, before, after, k):
     lines = [f"{up} question(s) en hausse, {down} en baisse, {still} stable(s)"]
     falls = sorted((((b and 1 / b) - 1 / a, key[0], a, b) for key, a in before.items() if a and (b := after[key]) != a))
     for gap, question, a, b in falls[:5]:
-        lines += [f"  forte baisse : « {question} », position {a} → {b or 'absent'}"] * (gap < 0)
+        lines += [f"  baisse : « {question} », position {a} → {b or 'absent'}"] * (gap < 0)
     for metric, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
         gap, error, p = comparison[metric].values()
-        says = "le hasard n'explique guère cet écart" if p <= 0.05 else "le hasard peut expliquer cet écart"
+        says = f"un tel écart serait {'rare' if p <= 0.05 else 'banal'} si rien n'avait changé"
         if up + down < 6:
             says = "trop peu de questions ont bougé pour conclure (p ne passe sous 0.05 qu'à partir de 6)"
         error = "indisponible" if error is None else f"{error:.4f}"
-        lines.append(f"{name} : écart {gap:+.4f}, erreur type {error}, p = {p:g} ; {says}.")
+        lines.append(
+            f"{name} : écart {gap:+.4f}, erreur type {error}, p {'= %g' % p if p >= 0.0001 else '< 0.0001'} ; {says}."
+        )
     return lines
 
 
@@ -394,7 +395,9 @@ def comparison_lines(comparison, before, after, k):
 # Les messages d'argparse qu'on peut lire ici, en français.
 FRENCH = {
     "usage: ": "usage : ",
-    "positional arguments": "fichiers",
+    "options": "options ",
+    "ignored explicit argument %r": "cette option n'admet pas de valeur (%r)",
+    "positional arguments": "fichiers ",
     "show this help message and exit": "affiche cette aide",
     "%(prog)s: error: %(message)s\n": "%(prog)s : %(message)s\n",
     "argument %(argument_name)s: %(message)s": "%(argument_name)s : %(message)s",
@@ -417,8 +420,15 @@ def parse(argv):
     add("avant", nargs="?", metavar="AVANT", help="run, ou fichier au format de l'exercice (sans fichier : l'exemple)")
     add("apres", nargs="?", metavar="APRES", help="le second, à comparer au premier")
     add("--qrels", metavar="FICHIER", help="les jugements, pour des runs")
-    add("--k", metavar="K", type=at_least_one, nargs="+", default=[1, 5, 10], help="profondeurs (1 5 10)")
-    add("--details", metavar="FICHIER", help="écrit une ligne JSON par question")
+    add(
+        "--k",
+        metavar="K",
+        type=at_least_one,
+        nargs="+",
+        default=[1, 5, 10],
+        help="profondeurs (par défaut : 1 5 10) ; à donner après les fichiers",
+    )
+    add("--details", metavar="FICHIER", help="écrit une ligne JSON par question (« hit » au premier k)")
     add("--json", action="store_true", help="le bilan en JSON sur la sortie standard")
     return parser.parse_args(argv)
 
@@ -429,6 +439,8 @@ def run(argv):
     ks = sorted(set(options.k), key=options.k.index)
     qrels = read_qrels(options.qrels) if options.qrels else None
     paths = {"avant": options.avant, "apres": options.apres}
+    if qrels and not options.avant:
+        raise Faute("--qrels : indiquez aussi le run à évaluer")
     sides = {name: evaluate(path, qrels) for name, path in paths.items() if path}
     sides = sides or {"avant": exercise_side(EXEMPLE)}
     reports = {name: report(side, ks) for name, side in sides.items()}
@@ -454,8 +466,8 @@ def run(argv):
         print("attend doc_z. Avec vos fichiers : python retrieval_eval.py AVANT [APRES] [--qrels FICHIER]\n")
     print("\n".join(report_lines(reports, sides)) + "\n")
     for name, r in reports.items():
-        counts = f"{r['questions']} questions, dont {r['sans_resultat']} sans résultat"
-        print(f"{paths[name] or 'exemple'} : {counts} ; {r['sans_jugement']} de plus, sans jugement, écartées")
+        counts = f"questions : {r['questions']}, dont sans résultat : {r['sans_resultat']}"
+        print(f"{paths[name] or 'exemple'} ; {counts} ; écartées faute de jugement : {r['sans_jugement']}")
     if comparison:
         print("\n" + "\n".join(comparison_lines(comparison, *positions.values(), ks[0])))
 
@@ -469,7 +481,7 @@ def main(argv=None):
     except Faute as fault:
         print(f"retrieval_eval.py : {fault}", file=sys.stderr)
     except OSError as fault:
-        print(f"retrieval_eval.py : {fault.filename or 'sortie'} : {fault.strerror}", file=sys.stderr)
+        print(f"retrieval_eval.py : {fault.filename or 'sortie'} : écriture impossible", file=sys.stderr)
     return 2
 
 

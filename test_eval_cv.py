@@ -22,6 +22,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import eval_cv
+import retrieval_eval
 from eval_cv import CRITERIA, PROMPT_V1, PROMPT_V2
 
 HERE = Path(__file__).resolve().parent
@@ -141,7 +142,7 @@ class WithApi(unittest.TestCase):
         with redirect_stdout(out), redirect_stderr(said):
             try:
                 got = eval_cv.main(["--sortie", str(self.folder / "resultats"), *arguments])
-            except SystemExit as stop:  # la façon d'argparse
+            except SystemExit as stop:  # argparse s'arrête ainsi
                 got = stop.code
         self.assertEqual(got, code, out.getvalue() + said.getvalue())
         return out.getvalue(), said.getvalue()
@@ -348,6 +349,13 @@ class Averages(unittest.TestCase):
         # CV 1 : 4 puis 8 ; CV 2 : 9, puis rien. (6 + 9) / 2, et non (4 + 8 + 9) / 3.
         self.assertEqual(eval_cv.summarize(graded(4, 9, 8, None), 2)["average"], 7.5)
 
+    def test_average_is_that_of_the_marks_not_of_rounded_means(self):
+        results = [
+            {"notes": {"moyenne": round(sum(marks) / 3, 2), **dict(zip(CRITERIA, marks))}}
+            for marks in [(10, 10, 7), (10, 10, 8)]
+        ]
+        self.assertEqual(eval_cv.summarize(results, 2)["average"], 9.17)  # (27 + 28) / 6, et non (9 + 9.33) / 2
+
     def test_average_of_each_pass(self):
         self.assertEqual(eval_cv.summarize(graded(4, 9, 8, None), 2)["by_pass"], [6.5, 8.0])
 
@@ -355,7 +363,7 @@ class Averages(unittest.TestCase):
         # CV 1 : 6 ; CV 2 : (9 + 0) / 2 = 4.5 ou (9 + 10) / 2 = 9.5.
         summary = eval_cv.summarize(graded(4, 9, 8, None), 2)
         self.assertEqual(summary["bounds"], [5.25, 7.75])
-        self.assertIn("5.25 à 7.75", eval_cv.headline(summary))
+        self.assertIn("5.25 si ces notes valaient toutes 0, à 7.75", eval_cv.headline(summary))
 
     def test_causes_are_counted(self):
         summary = eval_cv.summarize(graded(4, None, None), 3)
@@ -398,7 +406,7 @@ class Comparison(unittest.TestCase):
 
     def test_three_cvs_cannot_conclude_six_can(self):
         three, six = (eval_cv.compare(graded(*[5] * n), graded(*[7] * n), n) for n in (3, 6))
-        self.assertIn("3 CV ne peuvent pas conclure", eval_cv.conclusion(three)[1])
+        self.assertIn("trop peu de CV pour conclure", eval_cv.conclusion(three)[1])
         self.assertNotIn("conclure", eval_cv.conclusion(six)[1])
 
 
@@ -484,6 +492,10 @@ class Resume(WithApi):
         self.script("--reprendre", str(path))
         self.assertEqual(len(self.api.requests), 1)
 
+    def test_demo_refuses_a_real_journal(self):
+        self.script("--passages", "1")
+        self.assertIn("retirez --demo", self.script("--demo", "--reprendre", str(self.journal()), code=2)[1])
+
     def test_not_a_journal(self):
         self.assertIn("pas un journal", self.script("--reprendre", self.cases(CASES), code=2)[1])
 
@@ -558,7 +570,6 @@ class DoomedRun(WithApi):
             self.api.summary = lambda _, answer=answer: answer
             _, said = self.script("--paralleles", "1", code=2)
             self.assertIn(expected, said)
-            self.assertIn("--reprendre", said)
             self.assertNotIn(KEY, said)
             self.assertLess(len(self.api.requests), 5)
 
@@ -605,7 +616,7 @@ class CommandLine(WithApi):
             (["--cas", str(self.folder / "absent.json")], "introuvable"),
             (["--cas", self.file("a.json", '[\n {"input": }')], "ligne 2, colonne 12"),
             (["--cas", self.file("b.json", "[]")], "liste non vide"),
-            (["--cas", self.file("c.json", json.dumps([case, {"expected_focus": "x"}]))], "n° 2 : « input »"),
+            (["--cas", self.file("c.json", json.dumps([case, {"expected_focus": "x"}]))], "n° 2 : la clé « input »"),
             (["--cas", self.file("d.json", json.dumps([{**case, "input": 3}]))], "« input »"),
             (["--cas", self.file("e.json", json.dumps([{**case, "expected_focus": " "}]))], "« expected_focus »"),
             (["--cas", self.file("f.json", '[{"input": "\\ud800", "expected_focus": "x"}]')], "Unicode"),
@@ -614,6 +625,10 @@ class CommandLine(WithApi):
             (["--prompts", self.file("vide.txt", " \n")], "vide.txt : le fichier est vide"),
             (["--passages", "0"], "un entier d'au moins 1"),
             (["--paralleles", "x"], "un entier d'au moins 1"),
+            (["--generer", "zéro", "x.json"], "--generer : un entier"),
+            (["--generer", "3"], "2 valeurs sont attendues"),
+            (["--cas", str(self.folder)], "c'est un dossier"),
+            (["--sortie", self.file("fichier", "x")], "ce n'est pas un dossier"),
             (["--inconnu"], "arguments inconnus : --inconnu"),
             (["--reprendre", str(self.folder / "absent.jsonl")], "introuvable"),
         ]:
@@ -701,7 +716,7 @@ class Batches(WithApi):
         failures = iter(["errored", "expired", "canceled"])
         self.api.batch_result = lambda item: next(failures, "succeeded")
         versions = self.json("--lot", "--passages", "1")["versions"]
-        causes = {"résumé : requête refusée dans le lot : bad request", "résumé : le lot a expiré"}
+        causes = {"résumé : requête en erreur dans le lot : bad request", "résumé : le lot a expiré"}
         self.assertEqual(
             set(versions["V1"]["impossible"]) | set(versions["V2"]["impossible"]),
             causes | {"résumé : le lot a été annulé"},
@@ -768,7 +783,7 @@ class MoreCases(WithApi):
         out, _ = self.script("--generer", "3", str(self.folder / "nouveau.json"))
         self.assertIn("1 cas de plus", out)
         self.assertIn("1 × cas déjà présent", out)
-        self.assertIn("1 × « input »", out)
+        self.assertIn("1 × la clé « input »", out)
 
     def test_profiles_differ_and_half_have_no_figure(self):
         self.script("--generer", "8", str(self.folder / "nouveau.json"))
@@ -870,7 +885,7 @@ class Readme(WithApi):
 
     def test_transposition_runs_as_written(self):
         source = (HERE / "eval_cv.py").read_text(encoding="utf-8").replace("un résumé de CV", "un résumé de ticket")
-        for name, after in [("CRITERIA", "1. Copiez"), ("CODE_MEASURES", "Pour la démonstration seulement")]:
+        for name, after in [("CRITERIA", "1. Copiez"), ("CODE_MEASURES", "dites quelle mesure vaut")]:
             block = self.block(after, "python")
             source = re.sub(
                 rf"^{name} = {{.*?}}$", lambda _, block=block: block, source, flags=re.DOTALL | re.MULTILINE
@@ -885,6 +900,11 @@ class Readme(WithApi):
             [sys.executable, *command[1:]], cwd=self.folder, env=environment, capture_output=True, encoding="utf-8"
         )
         self.assertEqual(done.stdout.strip(), self.block("--prompts naif.txt regles.txt", "text"), done.stderr)
+
+    def test_retrieval_output(self):
+        with redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(retrieval_eval.main([]), 0)
+        self.assertEqual(out.getvalue().strip(), self.block("L'exemple se vérifie à la main", "text"))
 
     def test_options_are_all_there(self):
         with self.assertRaises(SystemExit), redirect_stdout(io.StringIO()) as out:

@@ -79,7 +79,11 @@ class Fonction(unittest.TestCase):
 
     def test_fautes_nommees(self):
         for arguments, faute, dit in [
-            ((["Q1", "Q2"], [["a"]], {"Q1": "a", "Q2": "a"}), ValueError, "2 questions, mais 1"),
+            (
+                (["Q1", "Q2"], [["a"]], {"Q1": "a", "Q2": "a"}),
+                ValueError,
+                "questions : 2, mais listes de résultats : 1",
+            ),
             ((["Q1"], [["a"]], {"Q1": "a"}, 0), ValueError, "k doit"),
             ((["Q1"], [["a"]], {"Q1": "a"}, True), TypeError, "k doit"),
             ((["Q1"], [["a"]], {"Q1": "a"}, 2.0), TypeError, "k doit"),
@@ -126,7 +130,7 @@ class AvecFichiers(unittest.TestCase):
         with redirect_stdout(out), redirect_stderr(said):
             try:
                 got = retrieval_eval.main(arguments)
-            except SystemExit as stop:  # la façon d'argparse
+            except SystemExit as stop:  # argparse s'arrête ainsi
                 got = stop.code
         self.assertEqual(got, code, said.getvalue())
         return said.getvalue() if code else out.getvalue()
@@ -218,7 +222,7 @@ class Comparaison(AvecFichiers):
         self.assertEqual((bilan["avant"]["mrr"], bilan["apres"]["mrr"]), (0.625, 0.875))
         comparaison = bilan["comparaison"]
         # Écarts : -1/2, +1/2, +1, 0. Moyenne 1/4, écart type √(5/12), divisé par √4 questions. Sur 8 tirages de
-        # signes, 6 sont au moins aussi loin que 1 : les sommes 2, 1, 1 et leurs opposées.
+        # signes, 6 sont au moins aussi loin de zéro que 1 : les sommes 2, 1, 1 et leurs opposées.
         self.assertEqual(comparaison["mrr"], {"difference": 0.25, "standard_error": 0.3227, "p_value": 0.75})
         # Hits : -1, +1, +1, 0 ; tous les tirages de trois signes ont une somme d'au moins 1.
         self.assertEqual(comparaison["hit_rate"], {"difference": 0.25, "standard_error": 0.4787, "p_value": 1.0})
@@ -264,13 +268,14 @@ class Fautes(AvecFichiers):
         for arguments, dit in [
             ([str(self.folder / "absent")], "absent : fichier introuvable"),
             ([good_run], "--qrels"),
+            (["--qrels", good_qrels], "indiquez aussi le run"),
             ([exercice, "--qrels", good_qrels], "retirez --qrels"),
             ([self.file("court", RUN + "q9 Q0 d1 1 3.0\n"), "--qrels", good_qrels], "court : ligne 6 : 5 colonnes"),
             ([self.file("decale", "a Q0 d 1 1\nb Q0 d 1 1 t u\n"), "--qrels", good_qrels], "ligne 1 : 5 colonnes"),
             ([self.file("texte", "\n" + RUN + "q9 Q0 d1 1 x t\n"), "--qrels", good_qrels], "ligne 7 : « x »"),
             ([self.file("nan", RUN + "q9 Q0 d1 1 nan t\n"), "--qrels", good_qrels], "ligne 6 : « nan »"),
             ([self.file("binaire", b"\xff\xfe\x00"), "--qrels", good_qrels], "UTF-8"),
-            ([self.file("coupe", gzip.compress(RUN.encode())[:40]), "--qrels", good_qrels], "archive gzip abîmée"),
+            ([self.file("coupe", gzip.compress(RUN.encode())[:40]), "--qrels", good_qrels], "fichier gzip corrompu"),
             ([self.file("autre", "zz Q0 d1 1 1.0 t\n"), "--qrels", good_qrels], "aucune de ses questions n'est jugée"),
             ([good_run, "--qrels", self.file("vide", "")], "aucune question jugée"),
             ([self.file("json", '{"a":\n }')], "ligne 2, colonne 2"),
