@@ -365,8 +365,8 @@ def p_value(differences):
     (+++ et ---) atteignent 6 ou -6, donc p = 0,25. Tous les tirages jusqu'à 16 écarts non nuls, 10 000 au hasard
     (graine fixe) jusqu'à 2 000, l'approximation normale au-delà."""
     values = [d for d in differences if d]
-    observed = abs(sum(values)) * (1 - 1e-9)  # deux sommes égales peuvent différer d'un arrondi
-    if not observed:
+    observed = abs(math.fsum(values)) - 1e-12 * sum(map(abs, values))  # des sommes égales diffèrent d'un arrondi
+    if observed <= 0:
         return 1.0
     if len(values) > 2000:
         sizes = set(map(abs, values))
@@ -1061,7 +1061,7 @@ def main(argv=None):
     """Le point d'entrée : toute erreur que l'utilisateur peut causer devient une phrase et un code de sortie."""
     try:
         code = run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        print(end="", flush=True)
         return code
     except Arret as fault:
         print(f"{SCRIPT} : {fault}", file=sys.stderr)
@@ -1074,8 +1074,8 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? » au lieu d'échouer
     exit_code = main()
-    sys.stderr.flush()
+    print(end="", file=sys.stderr, flush=True)
     os._exit(exit_code)  # sans attendre les appels encore en cours, qu'on ne peut pas interrompre

@@ -34,7 +34,7 @@ def metrics(positions, k):
     Rang réciproque et MRR : Voorhees, « The TREC-8 Question Answering Track Report », 1999."""
     n = len(positions) or 1
     at_k = [position for position in positions if 0 < position <= k]
-    ranks = (sum(1 / position for position in kept if position) for kept in (at_k, positions))
+    ranks = (math.fsum(1 / position for position in kept if position) for kept in (at_k, positions))
     return tuple(round(total / n, 4) for total in (len(at_k), *ranks))
 
 
@@ -43,8 +43,15 @@ def first_position(documents, expected, question):
     several = isinstance(expected, (list, tuple, set, frozenset))
     if expected is None or several and not expected:
         raise ValueError(f"la question {question!r} n'a pas de document pertinent")
+    if not several and hasattr(expected, "__iter__"):
+        raise TypeError(
+            f"question {question!r} : un document, une liste ou un ensemble est attendu, pas {expected!r:.60}"
+        )
     expected = expected if several else [expected]
-    return next((rank for rank, document in enumerate(documents, 1) if document in expected), 0)
+    for rank, document in enumerate(documents, 1):
+        if document in expected:
+            return rank
+    return 0
 
 
 def evaluer_retrieval(questions, resultats, documents_pertinents, k=5):
@@ -69,12 +76,17 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5):
     positions = []
     for question, documents in zip(questions, resultats):
         if not isinstance(documents, (list, tuple)):
-            raise TypeError(f"question {question!r} : une liste de documents est attendue, pas {documents!r}")
-        expected = documents_pertinents.get(question)
-        if type(expected) is str:  # le cas courant, et le plus rapide
-            positions.append(documents.index(expected) + 1 if expected in documents else 0)
-        else:
-            positions.append(first_position(documents, expected, question))
+            raise TypeError(f"question {question!r} : une liste de documents est attendue, pas {documents!r:.60}")
+        try:
+            expected = documents_pertinents.get(question)
+            if type(expected) is str:  # le cas courant, et le plus rapide
+                positions.append(documents.index(expected) + 1 if expected in documents else 0)
+            else:
+                positions.append(first_position(documents, expected, question))
+        except TypeError as error:  # Python ne sait pas comparer une liste ou un dictionnaire à un identifiant
+            if "unhashable" not in str(error):
+                raise
+            raise TypeError(f"question {question!r:.60} : elle et ses documents doivent être des textes") from None
     hit_rate, _, mrr = metrics(positions, k)
     details = [
         {"question": question, "position": rank, "hit": 0 < rank <= k, "reciprocal_rank": 1 / rank if rank else 0.0}
@@ -118,9 +130,12 @@ def opened(path):
         raise Faute(f"{path} : fichier gzip corrompu") from None
     except OSError as error:
         known = {FileNotFoundError: "fichier introuvable", IsADirectoryError: "c'est un dossier"}
+        known[io.UnsupportedOperation] = "ses lignes sont dispersées, il faut un fichier ordinaire pour les relire"
         raise Faute(f"{path} : {known.get(type(error), 'lecture impossible')}") from None
+    except UnicodeDecodeError:
+        raise Faute(f"{path} : le texte n'est pas en UTF-8") from None
     except (ValueError, RecursionError):
-        raise Faute(f"{path} : texte qui n'est pas en UTF-8, ou JSON démesuré") from None
+        raise Faute(f"{path} : JSON invalide (nombre démesuré ou imbrication trop profonde)") from None
     except Faute as error:
         raise Faute(f"{path} : {error}") from None
 
@@ -138,13 +153,16 @@ def numbers(values):
 
 def json_blocks(data):
     """Rend (question, documents, nombres) pour chaque entrée de {question: {document: nombre}}."""
-    for question, values in data.items() if isinstance(data, dict) else [("", data)]:
+    if not isinstance(data, dict):
+        raise Faute("{question: {document: nombre}} est attendu")
+    for question, values in data.items():
         try:
             if not set(map(type, values.values())) <= {int, float}:
                 raise ValueError
-            yield question, list(values), numbers(values.values())
+            if values:
+                yield question, list(values), numbers(values.values())
         except (AttributeError, ValueError):
-            raise Faute(f"question « {question} » : {{document: nombre}} est attendu") from None
+            raise Faute(f"question {question!r:.60} : {{document: nombre}} est attendu") from None
 
 
 def trec_columns(file, width, at):
@@ -154,7 +172,8 @@ def trec_columns(file, width, at):
         text = text.removesuffix("\n")
         # Découper d'un coup tout le paquet est bien plus rapide ; un « \0 » par fin de ligne garde trace des lignes.
         n_lines, tokens = text.count("\n") + 1, text.replace("\n", " \0 ").split()
-        if len(tokens) != n_lines * (width + 1) - 1 or tokens[width :: width + 1].count("\0") != n_lines - 1:
+        ends = tokens[width :: width + 1].count("\0")
+        if len(tokens) != n_lines * (width + 1) - 1 or ends != n_lines - 1 or "\0" in text:
             rows = [line.split() for line in text.split("\n")]  # une ligne vide, ou fautive
             for number, row in enumerate(rows, start):
                 if len(row) not in (0, width):
@@ -167,7 +186,7 @@ def trec_columns(file, width, at):
                 try:
                     numbers(line.split()[at : at + 1])
                 except ValueError:
-                    raise Faute(f"ligne {number} : « {line.split()[at]} » n'est pas un nombre") from None
+                    raise Faute(f"ligne {number} : « {line.split()[at]:.40} » n'est pas un nombre") from None
         start += n_lines
 
 
@@ -247,11 +266,13 @@ def exercise_side(data):
     try:
         questions, results = named(data["questions"]), data["resultats"]
         results = list(map(named, results)) if isinstance(results, list) else results
-        relevant = {q: set(named(d if isinstance(d, list) else [d])) for q, d in data["documents_pertinents"].items()}
+        relevant = data["documents_pertinents"]
+        if isinstance(relevant, dict):
+            relevant = {q: set(named(d if isinstance(d, list) else [d])) for q, d in relevant.items()}
         details = evaluer_retrieval(questions, results, relevant)["details"]
     except KeyError as error:
         raise Faute(f"la clé {error} manque") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError) as error:
         raise Faute(str(error)) from None
     seen = Counter()
     positions, expected = {}, {}
@@ -310,8 +331,8 @@ def p_value(differences):
     (+++ et ---) atteignent 6 ou -6, donc p = 0,25. Tous les tirages jusqu'à 16 écarts non nuls, 10 000 au hasard
     (graine fixe) jusqu'à 2 000, l'approximation normale au-delà."""
     values = [d for d in differences if d]
-    observed = abs(sum(values)) * (1 - 1e-9)  # deux sommes égales peuvent différer d'un arrondi
-    if not observed:
+    observed = abs(math.fsum(values)) - 1e-12 * sum(map(abs, values))  # des sommes égales diffèrent d'un arrondi
+    if observed <= 0:
         return 1.0
     if len(values) > 2000:
         sizes = set(map(abs, values))
@@ -332,9 +353,8 @@ def compare(before, after, k):
     questions montent, descendent, restent. Lève `Faute` si les questions ou leurs documents attendus diffèrent."""
     for key in before["expected"] | after["expected"]:
         if before["expected"].get(key) != after["expected"].get(key):
-            raise Faute(
-                f"la question « {key[0]} » n'est pas dans les deux fichiers avec les mêmes documents pertinents"
-            )
+            what = "n'est pas autant de fois dans les deux fichiers, avec les mêmes documents pertinents"
+            raise Faute(f"la question {key[0]!r:.60} {what}")
     pairs = [(rank, after["positions"][key]) for key, rank in before["positions"].items()]
     gaps = {
         "mrr": [(b and 1 / b) - (a and 1 / a) for a, b in pairs],
@@ -377,16 +397,15 @@ def comparison_lines(comparison, before, after, k):
     lines = [f"{up} question(s) en hausse, {down} en baisse, {still} stable(s)"]
     falls = sorted((((b and 1 / b) - 1 / a, key[0], a, b) for key, a in before.items() if a and (b := after[key]) != a))
     for gap, question, a, b in falls[:5]:
-        lines += [f"  baisse : « {question} », position {a} → {b or 'absent'}"] * (gap < 0)
+        lines += [f"  baisse : {question!r:.60}, position {a} → {b or 'absent'}"] * (gap < 0)
     for metric, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
         gap, error, p = comparison[metric].values()
         says = f"un tel écart serait {'rare' if p <= 0.05 else 'banal'} si rien n'avait changé"
         if up + down < 6:
             says = "trop peu de questions ont bougé pour conclure (p ne passe sous 0.05 qu'à partir de 6)"
         error = "indisponible" if error is None else f"{error:.4f}"
-        lines.append(
-            f"{name} : écart {gap:+.4f}, erreur type {error}, p {'= %g' % p if p >= 0.0001 else '< 0.0001'} ; {says}."
-        )
+        shown = f"= {p:g}" if p >= 0.0001 else "< 0.0001"
+        lines.append(f"{name} : écart {gap:+.4f}, erreur type {error}, p {shown} ; {says}.")
     return lines
 
 
@@ -437,17 +456,17 @@ def run(argv):
     """Toute l'évaluation, pour l'écran ou en JSON."""
     options = parse(argv)
     ks = sorted(set(options.k), key=options.k.index)
-    qrels = read_qrels(options.qrels) if options.qrels else None
+    qrels = None if options.qrels is None else read_qrels(options.qrels)
     paths = {"avant": options.avant, "apres": options.apres}
-    if qrels and not options.avant:
+    if qrels and options.avant is None:
         raise Faute("--qrels : indiquez aussi le run à évaluer")
-    sides = {name: evaluate(path, qrels) for name, path in paths.items() if path}
+    sides = {name: evaluate(path, qrels) for name, path in paths.items() if path is not None}
     sides = sides or {"avant": exercise_side(EXEMPLE)}
     reports = {name: report(side, ks) for name, side in sides.items()}
     positions = {name: side["positions"] for name, side in sides.items()}
     comparison = compare(*sides.values(), ks[0]) if len(sides) > 1 else None
-    if options.details:
-        with open(options.details, "w", encoding="utf-8") as file:
+    if options.details is not None:
+        with open(options.details, "w", encoding="utf-8", errors="replace") as file:
             for key in positions["avant"]:
                 ranks = {name: found[key] for name, found in positions.items()}
                 line = {
@@ -461,7 +480,7 @@ def run(argv):
     if options.json:
         print(json.dumps({"avant": None, "apres": None} | reports | {"comparaison": comparison}, indent=2))
         return
-    if not options.avant:
+    if options.avant is None:
         print("L'exemple de l'exercice : Q1 trouve doc_a, doc_b, doc_c et attend doc_b ; Q2 trouve doc_x, doc_y et")
         print("attend doc_z. Avec vos fichiers : python retrieval_eval.py AVANT [APRES] [--qrels FICHIER]\n")
     print("\n".join(report_lines(reports, sides)) + "\n")
@@ -476,7 +495,7 @@ def main(argv=None):
     """Le point d'entrée : rend 0, ou 2 après une phrase pour toute faute de l'utilisateur."""
     try:
         run(argv)
-        sys.stdout.flush()
+        print(end="", flush=True)
         return 0
     except Faute as fault:
         print(f"retrieval_eval.py : {fault}", file=sys.stderr)
@@ -486,6 +505,6 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? » au lieu d'échouer
     sys.exit(main())

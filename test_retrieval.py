@@ -90,6 +90,8 @@ class Fonction(unittest.TestCase):
             ((["Q1"], [["a"]], {}), ValueError, "'Q1' n'a pas de document pertinent"),
             ((["Q1"], [["a"]], {"Q1": []}), ValueError, "'Q1' n'a pas de document pertinent"),
             ((["Q1"], ["abc"], {"Q1": "a"}), TypeError, "'Q1'"),
+            ((["Q1"], [["a"]], {"Q1": {"a": 1}}), TypeError, "'Q1' : un document, une liste"),
+            (([["Q1"]], [["a"]], {"Q1": "a"}), TypeError, "doivent être des textes"),
             (("Q1", [["a"]] * 2, {"Q": "a", "1": "a"}), TypeError, "questions"),
             ((["Q1"], "a", {"Q1": "a"}), TypeError, "resultats"),
             ((["Q1"], [["a"]], ["a"]), TypeError, "documents_pertinents"),
@@ -105,6 +107,7 @@ class Permutation(unittest.TestCase):
         self.assertEqual(p_value([1, 1, 1]), 2 / 8)
         self.assertEqual(p_value([3, 2, 1, -1]), 6 / 16)  # 7 d'une façon, 5 de deux, et leurs opposés
         self.assertEqual(p_value([0.0, 0.0]), 1.0)
+        self.assertEqual(p_value([1 / 3, 1 / 6, -1 / 2] * 2), 1.0)  # la somme est nulle, à un arrondi près
 
     def test_tirages_et_approximation_suivent_la_loi_binomiale(self):
         self.assertAlmostEqual(p_value([1] * 15 + [-1] * 5), 0.0414, delta=0.01)  # 2 × P(X >= 15 | n = 20)
@@ -213,6 +216,11 @@ class Formats(AvecFichiers):
         bilan = self.json(self.file("a.json", data))["avant"]
         self.assertEqual((bilan["mrr"], bilan["questions"], bilan["sans_resultat"]), (0.25, 2, 1))
 
+    def test_question_sans_resultat_dans_un_run_json(self):
+        run, qrels = self.file("run", {"q1": {}, "q2": {"d": 1}}), self.file("qrels", {"q1": {"d": 1}, "q2": {"d": 1}})
+        bilan = self.json(run, "--qrels", qrels)["avant"]
+        self.assertEqual((bilan["mrr"], bilan["sans_resultat"]), (0.5, 1))
+
 
 class Comparaison(AvecFichiers):
     def test_ecarts_et_mouvements(self):
@@ -232,16 +240,16 @@ class Comparaison(AvecFichiers):
         avant = self.exercice("avant.json", [["bon"]] * 7)
         apres = self.exercice("apres.json", [["x", "bon"], ["x"], *[["bon"]] * 5])
         out = self.script(avant, apres)
-        self.assertIn("« Q2 », position 1 → absent", out)
-        self.assertLess(out.index("« Q2 »"), out.index("« Q1 »"))
-        self.assertNotIn("« Q3 »", out)
+        self.assertIn("'Q2', position 1 → absent", out)
+        self.assertLess(out.index("'Q2'"), out.index("'Q1'"))
+        self.assertNotIn("'Q3'", out)
         self.assertIn("trop peu de questions ont bougé pour conclure", out)
 
     def test_memes_questions_exigees(self):
         avant = self.exercice("avant.json", [["bon"], ["bon"]])
         autre = self.exercice("autre.json", [["bon"], ["bon"]], {"Q1": "bon", "Q2": "autre"})
-        self.assertIn("« Q2 »", self.script(avant, autre, code=2))
-        self.assertIn("« Q2 »", self.script(avant, self.exercice("court.json", [["bon"]]), code=2))
+        self.assertIn("'Q2'", self.script(avant, autre, code=2))
+        self.assertIn("'Q2'", self.script(avant, self.exercice("court.json", [["bon"]]), code=2))
 
     def test_deux_runs_memes_qrels(self):
         qrels = self.file("qrels", {"q1": {"a": 1}, "q2": {"a": 1}})
@@ -273,6 +281,10 @@ class Fautes(AvecFichiers):
             ([self.file("court", RUN + "q9 Q0 d1 1 3.0\n"), "--qrels", good_qrels], "court : ligne 6 : 5 colonnes"),
             ([self.file("decale", "a Q0 d 1 1\nb Q0 d 1 1 t u\n"), "--qrels", good_qrels], "ligne 1 : 5 colonnes"),
             ([self.file("texte", "\n" + RUN + "q9 Q0 d1 1 x t\n"), "--qrels", good_qrels], "ligne 7 : « x »"),
+            ([self.file("zero", "q1 Q0 d1\n5 t \0 q1 Q0 d2 1 2.0 t\n"), "--qrels", good_qrels], "ligne 1 : 3 colonnes"),
+            (["", exercice], "introuvable"),
+            ([exercice, ""], "introuvable"),
+            ([self.file("pertinents", {"questions": [], "resultats": [], "documents_pertinents": []})], "dictionnaire"),
             ([self.file("nan", RUN + "q9 Q0 d1 1 nan t\n"), "--qrels", good_qrels], "ligne 6 : « nan »"),
             ([self.file("binaire", b"\xff\xfe\x00"), "--qrels", good_qrels], "UTF-8"),
             ([self.file("coupe", gzip.compress(RUN.encode())[:40]), "--qrels", good_qrels], "fichier gzip corrompu"),
@@ -292,6 +304,11 @@ class Fautes(AvecFichiers):
             ([exercice, "--details", str(self.folder / "absent" / "d.jsonl")], "d.jsonl"),
         ]:
             self.assertIn(dit, self.script(*arguments, code=2))
+
+    def test_moitie_d_emoji_dans_les_details(self):
+        data = '{"questions": ["\\ud800"], "resultats": [["a"]], "documents_pertinents": {"\\ud800": "a"}}'
+        self.script(self.file("a.json", data), "--details", str(self.folder / "d.jsonl"))
+        self.assertEqual(json.loads((self.folder / "d.jsonl").read_text(encoding="utf-8"))["question"], "?")
 
     def test_sans_fichier_l_exemple(self):
         out = self.script()
