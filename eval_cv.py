@@ -24,6 +24,7 @@ import operator
 import os
 import random
 import re
+import shutil
 import sys
 import threading
 import time
@@ -104,7 +105,22 @@ def client():
     if re.search(r"[^!-~]", os.environ.get("ANTHROPIC_API_KEY", "")):
         raise Arret("ANTHROPIC_API_KEY contient une espace, un retour à la ligne ou un accent : recopiez la clé")
     # Le SDK attend 0,5 s, 1 s, 2 s… puis 8 s entre deux essais : 14 nouveaux essais couvrent une minute de 429 ou 529.
-    return anthropic.Anthropic(max_retries=14, timeout=180)
+    try:
+        return anthropic.Anthropic(max_retries=14, timeout=180)
+    except Exception as error:  # une adresse de serveur ou de proxy mal formée, un profil illisible
+        raise Arret(f"le SDK ne démarre pas, vérifiez sa configuration ({type(error).__name__})") from None
+
+
+def clean(text):
+    """Un texte reçu, sans la clé qu'un serveur répéterait, ni moitié d'emoji qu'on ne pourrait ni écrire ni envoyer."""
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        text = text.replace(os.environ.get(name) or "\0", "[clé]")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def said(text):
+    """Ce qu'un serveur dit d'une erreur, en une courte ligne affichable."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", clean(str(text)))[:200]
 
 
 def sdk(send):
@@ -116,12 +132,12 @@ def sdk(send):
     try:
         return send(api)
     except anthropic.APIStatusError as error:
-        said = error.body.get("error") if isinstance(error.body, dict) else "réponse illisible"  # du HTML, parfois
-        said = str(said.get("message") if isinstance(said, dict) else said).replace(api.api_key or "\n", "[clé]")[:200]
-        status = 402 if "credit balance" in said else error.status_code
+        body = error.body.get("error") if isinstance(error.body, dict) else "réponse illisible"  # du HTML, parfois
+        reason = said(body.get("message") if isinstance(body, dict) else body)
+        status = 402 if "credit balance" in reason else error.status_code
         if status in DOOMED:
-            raise Arret(f"{DOOMED[status]} (HTTP {error.status_code} : {said})") from None
-        raise Impossible(f"échec de l'appel, HTTP {status} : {said}") from None
+            raise Arret(f"{DOOMED[status]} (HTTP {error.status_code} : {reason})") from None
+        raise Impossible(f"échec de l'appel, HTTP {status} : {reason}") from None
     except anthropic.APITimeoutError:
         raise Impossible("échec de l'appel, délai dépassé") from None
     except anthropic.APIConnectionError:
@@ -129,9 +145,11 @@ def sdk(send):
     except (TypeError, anthropic.AnthropicError) as error:  # levées avant tout envoi
         if "authentication" in str(error):
             raise Arret("aucune clé : définissez ANTHROPIC_API_KEY (--demo s'en passe)") from None
-        raise Arret(f'le SDK refuse l\'appel ({error}) ; essayez : pip install --upgrade "anthropic>=0.77"') from None
+        raise Arret(
+            f'le SDK refuse l\'appel ({said(error)}) ; essayez : pip install --upgrade "anthropic>=0.77"'
+        ) from None
     except Exception as error:  # une réponse qui n'est pas du JSON, ou que httpx voit coupée en plein téléchargement
-        if not isinstance(error, ValueError) and not type(error).__module__.startswith("httpx"):
+        if not isinstance(error, (ValueError, RecursionError)) and not type(error).__module__.startswith("httpx"):
             raise
         raise Impossible("échec de l'appel, réponse illisible") from None
 
@@ -148,8 +166,7 @@ def call(params, read, chain=None):
 
 def text_of(message):
     """Le texte d'une réponse : ses blocs `text` mis bout à bout (un bloc `thinking` peut les précéder)."""
-    text = "".join(block.text for block in message.content if block.type == "text")
-    return text.encode("utf-8", "replace").decode("utf-8")  # une moitié d'emoji ne pourrait être ni écrite ni envoyée
+    return clean("".join(block.text for block in message.content if block.type == "text"))
 
 
 UNFINISHED = {  # seul `end_turn` signale une réponse entière
@@ -164,7 +181,7 @@ def complete_text(message):
     """Le texte d'une réponse finie normalement ; lève `Impossible` si elle est tronquée, refusée, vide ou illisible."""
     stop = getattr(message, "stop_reason", None)
     if stop != "end_turn":
-        raise Impossible(UNFINISHED.get(stop) or f"fin de réponse inattendue ({stop})")
+        raise Impossible(UNFINISHED.get(stop if isinstance(stop, str) else None) or f"fin inattendue ({said(stop)})")
     try:
         text = text_of(message)
     except (TypeError, AttributeError):
@@ -176,7 +193,8 @@ def complete_text(message):
 
 def tagged(tag, text):
     """Le texte entre ses balises, chacune sur sa ligne. Il ne peut pas les fermer : < y devient ‹ devant leurs noms."""
-    ours = r"<(?=\s*/[\s/]*(?:cv|resume|informations_attendues)\b|(?:cv|resume|informations_attendues)\s*>)"
+    names = "(?:cv|resume|informations_attendues)"
+    ours = rf"<(?=[^\w<>]*/[^\w<>]*{names}\b|\s*{names}\b[^<>]*>)"
     return f"<{tag}>\n{re.sub(ours, '‹', text, flags=re.IGNORECASE)}\n</{tag}>"
 
 
@@ -458,7 +476,7 @@ def read_file(path):
     """Le texte d'un fichier UTF-8 qui n'est pas vide, avec ou sans BOM ; lève `Arret`."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
+    except ValueError:  # le contenu, ou un chemin que le système ne peut pas lire
         raise Arret(f"{path} : le fichier n'est pas en UTF-8") from None
     if not text.strip():
         raise Arret(f"{path} : le fichier est vide")
@@ -491,7 +509,10 @@ def load_cases(path):
     return cases
 
 
-TOKENS = ("input_tokens", "output_tokens")
+def token_counts(usage):
+    """Les jetons d'une réponse, {"input_tokens", "output_tokens"} ; ce qui n'est pas un compte vaut 0."""
+    counts = {name: usage.get(name) for name in ("input_tokens", "output_tokens")}
+    return {name: count if type(count) is int and 0 <= count < 10**12 else 0 for name, count in counts.items()}
 
 
 def new_journal(path):
@@ -501,7 +522,7 @@ def new_journal(path):
 
 def write(journal, record):
     """Ajoute une ligne au journal d'une seule écriture : même un `kill -9` ne coûte que les appels en cours."""
-    line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
     with LOCK, open(journal["path"], "ab") as file:
         file.write(line)
 
@@ -517,6 +538,8 @@ def load_journal(path):
                 unreadable += 1
     if not journal["settings"]:
         raise Arret(f"{path} : ce n'est pas un journal de ce script")
+    with open(path, "ab") as file:
+        file.write(b"\n")  # pour qu'une dernière ligne coupée n'avale pas la suivante
     if unreadable:
         print(f"{path} : {unreadable} ligne(s) illisible(s) ignorée(s), sans doute coupée(s)", file=sys.stderr)
     return journal
@@ -532,7 +555,7 @@ def reread(journal, record):
     elif kind == "collected":
         journal["batches"].pop(record["id"], None)
     else:
-        journal["usage"].update({name: operator.index(record["usage"][name]) for name in TOKENS})
+        journal["usage"].update(token_counts(record["usage"]))
         if kind == "summary" and "cause" not in record and record["summary"].strip():
             journal["known"][record["key"]] = record["summary"]
         elif kind == "notes" and "cause" not in record:
@@ -549,11 +572,13 @@ def record_answer(journal, about, receive):
     try:
         message = receive()
         answer = about[about["type"]] = notes_of(message) if about["type"] == "notes" else complete_text(message)
-    except Impossible as cause:
-        answer = cause
-        about |= {"cause": str(cause), "answer": str(message)[:4000]}  # peut-être payée : gardée pour comprendre
-    usage = getattr(message, "usage", None)
-    about["usage"] = {name: getattr(usage, name, None) or 0 for name in TOKENS}
+    except (Impossible, TypeError, AttributeError, RecursionError) as error:  # des trois derniers, un message difforme
+        answer = error if isinstance(error, Impossible) else Impossible(UNFINISHED[None])
+        about |= {
+            "cause": str(answer),
+            "answer": clean(str(message))[:4000],
+        }  # peut-être payée : gardée pour comprendre
+    about["usage"] = token_counts(vars(getattr(message, "usage", None) or SimpleNamespace()))
     write(journal, about)
     with LOCK:
         journal["usage"].update(about["usage"])
@@ -566,8 +591,9 @@ def journaled(journal, receive, params, read, chain):
     les cas ou changer un prompt et reprendre, seul ce qui a changé est payé. Sans `receive`, l'appel attend un lot."""
     content = [chain.get("key", chain["rank"]), {**params, "max_tokens": None}]
     chain["key"] = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
-    about = {"type": "notes" if read is notes_of else "summary", **chain, "model": params["model"]}
-    if chain["key"] not in journal["known"]:
+    kind, form = ("notes", dict) if read is notes_of else ("summary", str)
+    about = {"type": kind, **chain, "model": params["model"]}
+    if not isinstance(journal["known"].get(chain["key"]), (form, Impossible)):
         if not receive:
             queue_request(journal, about, params)
             raise Impossible(WAITING)
@@ -662,12 +688,27 @@ def demo_ask(params):
 BATCH_REQUESTS, BATCH_CHARACTERS = 5_000, 10_000_000  # bien moins que l'API n'en admet, pour la mémoire
 
 
+def create_batch(requests):
+    """Crée un lot. Sans les nouveaux essais du SDK : après une réponse perdue, ils créeraient, et paieraient, un second
+    lot. Seuls 429 et 529 disent que rien n'a été créé."""
+    for pause in (1, 2, 4, 8, 16, 32, 0):
+        try:
+            return sdk(
+                lambda api: api.with_options(max_retries=0, timeout=600).messages.batches.create(requests=requests)
+            )
+        except Impossible as cause:
+            if not pause or not re.search("HTTP (429|529)", str(cause)):
+                raise Arret(
+                    f"lot non créé ({cause}) ; en cas de coupure, vérifiez dans la console qu'il n'existe pas"
+                ) from None
+            time.sleep(pause)
+
+
 def send_batch(journal):
     """Envoie les requêtes en attente, s'il y en a, en un lot dont l'identifiant va aussitôt dans le journal."""
     pending, journal["pending"] = journal["pending"], {}
     if pending:
-        requests = [{"custom_id": key, "params": params} for key, (_, params) in pending.items()]
-        batch = sdk(lambda api: api.messages.batches.create(requests=requests))
+        batch = create_batch([{"custom_id": key, "params": params} for key, (_, params) in pending.items()])
         journal["batches"][batch.id] = {key: about for key, (about, _) in pending.items()}
         write(journal, {"type": "batch", "id": batch.id, "requests": journal["batches"][batch.id]})
 
@@ -686,19 +727,29 @@ def batch_message(result):
     if result.type == "succeeded":
         return result.message
     error = getattr(getattr(result, "error", None), "error", None)
-    refused = f"requête en erreur dans le lot : {getattr(error, 'message', result.type)}"
+    refused = f"requête en erreur dans le lot : {said(getattr(error, 'message', result.type))}"
     raise Impossible({"expired": "le lot a expiré", "canceled": "le lot a été annulé"}.get(result.type, refused))
 
 
 def collect_batch(journal, batch_id):
     """Attend la fin d'un lot, en interrogeant l'API de moins en moins souvent, et en écrit les résultats au journal."""
     about, pause = journal["batches"][batch_id], 1
-    while (batch := sdk(lambda api: api.messages.batches.retrieve(batch_id))).processing_status != "ended":
+    lost = f"lot {batch_id} introuvable avec cette clé ; pour y renoncer, supprimez du journal la ligne qui l'annonce"
+    while True:
+        try:
+            batch = sdk(lambda api: api.messages.batches.retrieve(batch_id))
+        except Arret as fault:
+            raise Arret(lost) if "HTTP 404" in str(fault) else fault from None
+        if batch.processing_status == "ended":
+            break
         counts = batch.request_counts
         done = counts.succeeded + counts.errored + counts.canceled + counts.expired
         print(f"Lot {batch_id} : {done} requêtes finies, {counts.processing} en cours", file=sys.stderr, flush=True)
         time.sleep(pause)
         pause = min(60, 2 * pause)
+
+    if not batch.results_url:
+        raise Arret(lost)
 
     def read_all(api):
         for item in api.messages.batches.results(batch_id):  # dans le désordre : `custom_id` dit à quelle requête
@@ -878,6 +929,9 @@ def generated_case(params):
 def generate(n, path, model, workers):
     """Ajoute à un fichier de cas jusqu'à n cas fictifs, un appel chacun ; rend combien il y en a de nouveaux.
     Chacun est enregistré dès qu'il arrive, dans un fichier provisoire qui remplace l'autre d'un coup."""
+    path = os.path.realpath(path)
+    if not os.path.isdir(os.path.dirname(path)):
+        raise Arret(f"{path} : le dossier n'existe pas")
     cases = load_cases(path) if os.path.exists(path) else []
     known, causes, start = {plain(case["input"]) for case in cases}, Counter(), len(cases)
     profiles = [[axis.split(", ")[i % len(axis.split(", "))] for axis in PROFILES] for i in range(start, start + n)]
@@ -889,8 +943,11 @@ def generate(n, path, model, workers):
             continue
         known.add(plain(case["input"]))
         cases.append(case)
-        draft = Path(f"{path}.tmp")
-        draft.write_text(json.dumps(cases, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        draft = Path(f"{path}.{os.getpid()}.tmp")
+        text = json.dumps(cases, ensure_ascii=False, indent=2) + "\n"
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+        if os.path.exists(path):
+            shutil.copymode(path, draft)
         draft.replace(path)
     print(f"{path} : {len(cases) - start} cas de plus. Relisez-les, un cas généré est un brouillon.")
     for cause, count in causes.items():
@@ -925,12 +982,12 @@ FRENCH = {  # les messages d'argparse qu'on peut lire ici
 }
 
 
-WHOLE = r"0*[1-9]\d{0,8}"
+WHOLE = r"0*[1-9]\d{0,5}"
 
 
 def at_least_one(text):
     if not re.fullmatch(WHOLE, text):
-        raise argparse.ArgumentTypeError(f"un entier d'au moins 1 est attendu, pas « {text} »")
+        raise argparse.ArgumentTypeError(f"un entier de 1 à 999999 est attendu, pas « {text} »")
     return int(text)
 
 
@@ -992,7 +1049,7 @@ def create_journal(folder):
 def run(argv):
     """Toute l'évaluation ; rend le code de sortie."""
     options = parse(argv)
-    if options.reprendre:
+    if options.reprendre is not None:
         journal = load_journal(Path(options.reprendre))
         if options.demo and "--demo" not in journal["settings"]:
             raise Arret("ce journal n'est pas celui d'une démonstration : retirez --demo")
@@ -1004,7 +1061,7 @@ def run(argv):
     if options.generer:
         n, path = options.generer
         if not re.fullmatch(WHOLE, n):
-            raise Arret(f"--generer : un entier d'au moins 1 est attendu, pas « {n} »")
+            raise Arret(f"--generer : un entier de 1 à 999999 est attendu, pas « {n} »")
         return 0 if generate(int(n), path, options.modele, options.paralleles) else 1
     models = {"model": options.modele, "judge": options.juge or options.modele}
     if options.demo:
@@ -1012,12 +1069,13 @@ def run(argv):
     cases = load_cases(options.cas)
     texts = [read_file(path).strip() for path in options.prompts] or [PROMPT_V1, PROMPT_V2]
     prompts = {f"V{number}": text for number, text in enumerate(texts, 1)}
-    if not options.reprendre:
+    if options.reprendre is None:
         journal = create_journal(options.sortie)
     settings = ["--cas", os.path.abspath(options.cas), "--passages", str(options.passages), "--modele", options.modele]
     settings += ["--juge", models["judge"], "--paralleles", str(options.paralleles)]
     settings += ["--prompts", *map(os.path.abspath, options.prompts)] if options.prompts else []
     write(journal, {"type": "settings", "argv": settings + ["--demo"] * options.demo + ["--lot"] * options.lot})
+    print(f"Journal : {journal['path']}", file=sys.stderr)
     banner = DEMO_BANNER if options.demo else ""
     print(banner, end="\n" if banner else "", file=sys.stderr if options.json else sys.stdout)
 
@@ -1036,9 +1094,6 @@ def run(argv):
     versions = {version: summarize(results[version], len(cases)) for version in prompts}
     first, *others = prompts
     comparisons = {other: compare(results[first], results[other], len(cases)) for other in others}
-    page_path = journal["path"].with_suffix(".html")
-    with page_path.open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(page(cases, prompts, models, results, versions, comparisons, banner))
     if options.json:
         data = {"demo": options.demo, "models": models, "passages": options.passages, "versions": versions}
         data |= {"comparison": comparisons.get("V2"), "comparisons": comparisons, "usage": journal["usage"]}
@@ -1053,7 +1108,10 @@ def run(argv):
             print("", *comparison_lines(first, other, comparison), sep="\n")
         tokens = "{input_tokens} en entrée, {output_tokens} en sortie".format_map(journal["usage"])
         print(f"\nJetons, pour tout le journal : {tokens}.")
-    print(f"Page à lire : {page_path}\nJournal : {journal['path']}", file=sys.stderr)
+    page_path = journal["path"].with_suffix(".html")
+    with page_path.open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(page(cases, prompts, models, results, versions, comparisons, banner))
+    print(f"Page à lire : {page_path}", file=sys.stderr)
     return 0 if versions[first]["graded"] and all(comparison["cases"] for comparison in comparisons.values()) else 1
 
 
@@ -1069,6 +1127,7 @@ def main(argv=None):
         reason = REASONS.get(type(fault), fault.strerror)
         print(f"{SCRIPT} : {fault.filename or 'sortie'} : {reason}", file=sys.stderr)
     except KeyboardInterrupt:
+        print(f"{SCRIPT} : interrompu", file=sys.stderr)
         return 130
     return 2
 
