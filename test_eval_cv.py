@@ -750,7 +750,7 @@ class Batches(WithApi):
         failures = iter(["errored", "expired", "canceled"])
         self.api.batch_result = lambda item: next(failures, "succeeded")
         versions = self.json("--lot", "--passages", "1")["versions"]
-        causes = {"résumé : requête en erreur dans le lot : bad request", "résumé : le lot a expiré"}
+        causes = {"résumé : requête en erreur dans le lot : bad-request", "résumé : le lot a expiré"}
         self.assertEqual(
             set(versions["V1"]["impossible"]) | set(versions["V2"]["impossible"]),
             causes | {"résumé : le lot a été annulé"},
