@@ -111,16 +111,12 @@ def client():
         raise Arret(f"le SDK ne démarre pas, vérifiez sa configuration ({type(error).__name__})") from None
 
 
-def clean(text):
-    """Un texte reçu, sans la clé qu'un serveur répéterait, ni moitié d'emoji qu'on ne pourrait ni écrire ni envoyer."""
+def said(text, size=200):
+    """Ce qu'un serveur dit, en une courte ligne affichable, sans la clé s'il la répète."""
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", str(text))
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         text = text.replace(os.environ.get(name) or "\0", "[clé]")
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def said(text):
-    """Ce qu'un serveur dit d'une erreur, en une courte ligne affichable."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", clean(str(text)))[:200]
+    return text[:size]
 
 
 def sdk(send):
@@ -145,9 +141,7 @@ def sdk(send):
     except (TypeError, anthropic.AnthropicError) as error:  # levées avant tout envoi
         if "authentication" in str(error):
             raise Arret("aucune clé : définissez ANTHROPIC_API_KEY (--demo s'en passe)") from None
-        raise Arret(
-            f'le SDK refuse l\'appel ({said(error)}) ; essayez : pip install --upgrade "anthropic>=0.77"'
-        ) from None
+        raise Arret(f"le SDK refuse l'appel ({said(error)}), essayez pip install --upgrade anthropic") from None
     except Exception as error:  # une réponse qui n'est pas du JSON, ou que httpx voit coupée en plein téléchargement
         if not isinstance(error, (ValueError, RecursionError)) and not type(error).__module__.startswith("httpx"):
             raise
@@ -166,7 +160,8 @@ def call(params, read, chain=None):
 
 def text_of(message):
     """Le texte d'une réponse : ses blocs `text` mis bout à bout (un bloc `thinking` peut les précéder)."""
-    return clean("".join(block.text for block in message.content if block.type == "text"))
+    text = "".join(block.text for block in message.content if block.type == "text")
+    return text.encode("utf-8", "replace").decode("utf-8")  # une moitié d'emoji ne pourrait être ni écrite ni envoyée
 
 
 UNFINISHED = {  # seul `end_turn` signale une réponse entière
@@ -316,9 +311,8 @@ def case_means(results, n_cases, name="moyenne", missing=None):
     Une notation impossible n'y compte pas, ou compte pour `missing`."""
     of = CRITERIA if name == "moyenne" else [name]
     marks = [fmean(r["notes"][criterion] for criterion in of) if r["notes"] else missing for r in results]
-    rows = (
-        [mark for mark in marks[i::n_cases] if mark is not None] for i in range(n_cases)
-    )  # tous les passages du CV i
+    # marks[i::n_cases] : tous les passages du CV i
+    rows = ([mark for mark in marks[i::n_cases] if mark is not None] for i in range(n_cases))
     return [fmean(row) if row else None for row in rows]
 
 
@@ -509,9 +503,10 @@ def load_cases(path):
     return cases
 
 
-def token_counts(usage):
-    """Les jetons d'une réponse, {"input_tokens", "output_tokens"} ; ce qui n'est pas un compte vaut 0."""
-    counts = {name: usage.get(name) for name in ("input_tokens", "output_tokens")}
+def token_counts(read):
+    """Les jetons d'une réponse, {"input_tokens", "output_tokens"}, lus par read(nom, 0) ; ce qui n'est pas un compte
+    vaut 0."""
+    counts = {name: read(name, 0) for name in ("input_tokens", "output_tokens")}
     return {name: count if type(count) is int and 0 <= count < 10**12 else 0 for name, count in counts.items()}
 
 
@@ -555,7 +550,7 @@ def reread(journal, record):
     elif kind == "collected":
         journal["batches"].pop(record["id"], None)
     else:
-        journal["usage"].update(token_counts(record["usage"]))
+        journal["usage"].update(token_counts(record["usage"].get))
         if kind == "summary" and "cause" not in record and record["summary"].strip():
             journal["known"][record["key"]] = record["summary"]
         elif kind == "notes" and "cause" not in record:
@@ -574,11 +569,8 @@ def record_answer(journal, about, receive):
         answer = about[about["type"]] = notes_of(message) if about["type"] == "notes" else complete_text(message)
     except (Impossible, TypeError, AttributeError, RecursionError) as error:  # des trois derniers, un message difforme
         answer = error if isinstance(error, Impossible) else Impossible(UNFINISHED[None])
-        about |= {
-            "cause": str(answer),
-            "answer": clean(str(message))[:4000],
-        }  # peut-être payée : gardée pour comprendre
-    about["usage"] = token_counts(vars(getattr(message, "usage", None) or SimpleNamespace()))
+        about |= {"cause": str(answer), "answer": said(message, 4000)}  # peut-être payée : gardée pour comprendre
+    about["usage"] = token_counts(functools.partial(getattr, getattr(message, "usage", None)))
     write(journal, about)
     with LOCK:
         journal["usage"].update(about["usage"])
@@ -629,8 +621,8 @@ def facts(text):
 
 
 def code_exactitude(case, lines):
-    said, known = facts("\n".join(lines)), facts(case["input"]) | set(re.findall(r"\w+", plain(case["input"])))
-    return len(said & known), len(said), "faits vérifiables retrouvés dans le CV"
+    claimed, known = facts("\n".join(lines)), facts(case["input"]) | set(re.findall(r"\w+", plain(case["input"])))
+    return len(claimed & known), len(claimed), "faits vérifiables retrouvés dans le CV"
 
 
 def code_concision(case, lines):
@@ -691,11 +683,10 @@ BATCH_REQUESTS, BATCH_CHARACTERS = 5_000, 10_000_000  # bien moins que l'API n'e
 def create_batch(requests):
     """Crée un lot. Sans les nouveaux essais du SDK : après une réponse perdue, ils créeraient, et paieraient, un second
     lot. Seuls 429 et 529 disent que rien n'a été créé."""
+    once = {"max_retries": 0, "timeout": 600}
     for pause in (1, 2, 4, 8, 16, 32, 0):
         try:
-            return sdk(
-                lambda api: api.with_options(max_retries=0, timeout=600).messages.batches.create(requests=requests)
-            )
+            return sdk(lambda api: api.with_options(**once).messages.batches.create(requests=requests))
         except Impossible as cause:
             if not pause or not re.search("HTTP (429|529)", str(cause)):
                 raise Arret(
@@ -814,16 +805,16 @@ def panel(name, first, second, pairs):
     mean = [fmean(side) for side in zip(*pairs)]
     trends = ["up" if b > a else "down" if b < a else "flat" for a, b in pairs]
     up, down, flat = (trends.count(trend) for trend in ("up", "down", "flat"))
-    said = french(f"{mean[0]:.2f} → {mean[1]:.2f} ; CV en hausse : {up}, en baisse : {down}, stables : {flat}")
+    legend = french(f"{mean[0]:.2f} → {mean[1]:.2f} ; CV en hausse : {up}, en baisse : {down}, stables : {flat}")
     lines = "".join(
         f'<line class="{trend}" x1="30" y1="{150 - 14 * a:.1f}" x2="140" y2="{150 - 14 * b:.1f}"/>'
         for (a, b), trend in [(mean, "mean"), *zip(pairs[:PAGE_CASES], trends)]
     )
-    return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{french(name)} : {said}">
+    return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{french(name)} : {legend}">
 <path d="M30 10V150M140 10V150"/>
 <text x="24" y="14" text-anchor="end">10</text><text x="24" y="154" text-anchor="end">0</text>{lines}
 <text x="30" y="170" text-anchor="middle">{first}</text><text x="140" y="170" text-anchor="middle">{second}</text>
-</svg><figcaption><b>{french(name)}</b><br>{said}</figcaption></figure>"""
+</svg><figcaption><b>{french(name)}</b><br>{legend}</figcaption></figure>"""
 
 
 def table(caption, head, rows):
@@ -843,12 +834,12 @@ def case_section(number, case, results, n_cases):
     for version in results:
         yield f"<div><h4>{version}</h4>"
         for n_pass, result in enumerate(results[version][number - 1 :: n_cases], 1):
-            said, why = "Pas de note", result.get("cause", "")
+            marks, why = "Pas de note", result.get("cause", "")
             if notes := result["notes"]:
-                said = " · ".join(f"{name} {notes[name]:g}" for name in (*CRITERIA, "moyenne"))
+                marks = " · ".join(f"{name} {notes[name]:g}" for name in (*CRITERIA, "moyenne"))
                 why = notes["justification"]
             yield f'<article><p class="soft">Passage {n_pass}</p><pre>{html.escape(result["summary"] or "")}</pre>'
-            yield f"<p><b>{french(said)}</b><br>{html.escape(why)}</p></article>"
+            yield f"<p><b>{french(marks)}</b><br>{html.escape(why)}</p></article>"
         yield "</div>"
     yield "</div>"
 

@@ -932,6 +932,23 @@ class Demo(WithApi):
         self.assertIsNone(eval_cv.code_grader(CASES[0], "- une personne sérieuse"))
 
 
+class Reading(WithApi):
+    """Le fichier se lit, et se coupe, de haut en bas."""
+
+    def test_the_exercise_runs_without_what_follows_it(self):
+        source = (HERE / "eval_cv.py").read_text(encoding="utf-8")
+        for part in range(6, 12):
+            module = {"__name__": "coupe", "__file__": str(HERE / "eval_cv.py")}
+            exec(compile(source[: source.index(f"# --- {part}. ")], "eval_cv.py", "exec"), module)
+            with redirect_stdout(io.StringIO()):
+                self.assertEqual(module["run_eval"](CASES, PROMPT_V1)["average"], 7.67)
+
+    def test_import_has_no_effect_and_needs_no_package(self):
+        command = [sys.executable, "-c", "import eval_cv, sys; print('anthropic' in sys.modules)"]
+        done = subprocess.run(command, cwd=HERE, capture_output=True, encoding="utf-8")
+        self.assertEqual((done.stdout, done.stderr), ("False\n", ""))
+
+
 class Readme(WithApi):
     """Ce que montre le README est ce que les scripts affichent."""
 
