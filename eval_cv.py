@@ -434,10 +434,11 @@ def conclusion(comparison):
     goal = "atteint" if comparison["goal_met"] else f"non atteint ({', '.join(faults)})"
     says = f"un tel écart serait {'rare' if p <= 0.05 else 'banal'} si les deux prompts se valaient"
     if n < 6:
-        says = f"trop peu de CV pour conclure, p ne peut pas descendre sous {comparison['smallest_p']:g} (il en faut 6)"
+        says = "trop peu de CV pour conclure, il en faut 6 pour que p puisse passer sous 0.05"
+    best = f"au mieux {comparison['smallest_p']:.2g} avec {n} CV"
     return [
         f"Objectif (au moins +1 de moyenne, aucun critère en baisse) : {goal}.",
-        f"Incertitude : erreur type de l'écart {shown(comparison['standard_error'])}, p {p_shown(p)} ; {says}.",
+        f"Incertitude : erreur type {shown(comparison['standard_error'])}, p {p_shown(p)} ({best}) ; {says}.",
     ]
 
 
@@ -955,10 +956,8 @@ SCRIPT = Path(__file__).name  # une copie porte un autre nom
 REASONS = {
     FileNotFoundError: "introuvable",
     IsADirectoryError: "c'est un dossier",
-    NotADirectoryError: "ce n'est pas un dossier",
     FileExistsError: "ce n'est pas un dossier",
     PermissionError: "accès refusé",
-    BrokenPipeError: "fermée avant la fin",
 }
 FRENCH = {  # les messages d'argparse qu'on peut lire ici
     "usage: ": "usage : ",
@@ -1078,7 +1077,7 @@ def run(argv):
     except (KeyboardInterrupt, Arret) as fault:
         print(f"\n{SCRIPT} : {str(fault) or 'interrompu'}", file=sys.stderr)
         if journal["known"] or journal["batches"]:
-            command = f'{Path(sys.executable).name} {SCRIPT} --reprendre "{journal["path"]}"'
+            command = f'"{sys.executable}" "{__file__}" --reprendre "{journal["path"]}"'
             print(f"Les réponses reçues sont dans le journal ; pour reprendre : {command}", file=sys.stderr)
         return 2 if isinstance(fault, Arret) else 130
 
@@ -1115,7 +1114,7 @@ def main(argv=None):
     except Arret as fault:
         print(f"{SCRIPT} : {fault}", file=sys.stderr)
     except OSError as fault:
-        reason = REASONS.get(type(fault), fault.strerror)
+        reason = REASONS.get(type(fault), "lecture ou écriture impossible")
         print(f"{SCRIPT} : {fault.filename or 'sortie'} : {reason}", file=sys.stderr)
     except KeyboardInterrupt:
         print(f"{SCRIPT} : interrompu", file=sys.stderr)
