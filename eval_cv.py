@@ -585,12 +585,14 @@ def journaled(journal, receive, params, read, chain):
     content = [chain.get("key", chain["rank"]), {**params, "max_tokens": None}]
     chain["key"] = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
     kind, form = ("notes", dict) if read is notes_of else ("summary", str)
-    about = {"type": kind, **chain, "model": params["model"]}
+    about = {"type": kind, "version": chain["version"], "case": chain["case"], "pass": chain["pass"]}
+    about["model"] = params["model"]
     if not isinstance(journal["known"].get(chain["key"]), (form, Impossible)):
         if not receive:
-            queue_request(journal, about, params)
+            queue_request(journal, chain["key"], about, params)
             raise Impossible(WAITING)
-        record_answer(journal, about | {"request": params["messages"][0]["content"]}, lambda: receive(params))
+        about |= {"key": chain["key"], "request": params["messages"][0]["content"]}
+        record_answer(journal, about, lambda: receive(params))
     answer = journal["known"][chain["key"]]
     if isinstance(answer, Impossible):
         raise answer
@@ -705,9 +707,9 @@ def send_batch(journal):
         write(journal, {"type": "batch", "id": batch.id, "requests": journal["batches"][batch.id]})
 
 
-def queue_request(journal, about, params):
+def queue_request(journal, key, about, params):
     """Met une requête en attente du prochain lot, et envoie ce lot s'il est plein."""
-    journal["pending"][about["key"]] = about, params
+    journal["pending"][key] = about, params
     size = journal["characters"] = journal.get("characters", 0) + len(params["messages"][0]["content"])
     if len(journal["pending"]) == BATCH_REQUESTS or size > BATCH_CHARACTERS:
         journal["characters"] = 0
