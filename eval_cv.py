@@ -80,9 +80,13 @@ Justifie d'abord en deux phrases, puis donne à chaque critère une note entièr
 class Impossible(Exception):
     """Une réponse qui manque, ou dont on ne peut rien tirer ; le texte de l'exception est la cause."""
 
+    status = None  # le code HTTP, s'il y en a un
+
 
 class Arret(Exception):
     """Une erreur qui condamne toute la suite (usage, clé, crédit) ; le texte de l'exception dit quoi faire."""
+
+    status = None
 
 
 DOOMED = {  # les codes HTTP après lesquels tous les appels échoueraient de même
@@ -131,9 +135,11 @@ def sdk(send):
         body = error.body.get("error") if isinstance(error.body, dict) else "réponse illisible"  # du HTML, parfois
         reason = said(body.get("message") if isinstance(body, dict) else body)
         status = 402 if "credit balance" in reason else error.status_code
+        fault = Impossible(f"échec de l'appel, HTTP {status} : {reason}")
         if status in DOOMED:
-            raise Arret(f"{DOOMED[status]} (HTTP {error.status_code} : {reason})") from None
-        raise Impossible(f"échec de l'appel, HTTP {status} : {reason}") from None
+            fault = Arret(f"{DOOMED[status]} (HTTP {error.status_code} : {reason})")
+        fault.status = status
+        raise fault from None
     except anthropic.APITimeoutError:
         raise Impossible("échec de l'appel, délai dépassé") from None
     except anthropic.APIConnectionError:
@@ -189,7 +195,7 @@ def complete_text(message):
 def tagged(tag, text):
     """Le texte entre ses balises, chacune sur sa ligne. Il ne peut pas les fermer : < y devient ‹ devant leurs noms."""
     names = "(?:cv|resume|informations_attendues)"
-    ours = rf"<(?=[^\w<>]*/[^\w<>]*{names}\b|\s*{names}\b[^<>]*>)"
+    ours = rf"<(?=[^\w<>]*/[^\w<>]*{names}\b|[^\w<>\s]*{names}\b)"
     return f"<{tag}>\n{re.sub(ours, '‹', text, flags=re.IGNORECASE)}\n</{tag}>"
 
 
@@ -511,6 +517,15 @@ def token_counts(read):
     return {name: count if type(count) is int and 0 <= count < 10**12 else 0 for name, count in counts.items()}
 
 
+FORMS = {"summary": str, "notes": dict}  # ce que `known` retient d'un résumé, et d'une notation
+
+
+def answered(journal, key, kind):
+    """La réponse connue à un appel, ou la cause de son absence (`Impossible`) ; None s'il est à faire."""
+    answer = journal["known"].get(key)
+    return answer if isinstance(answer, (FORMS[kind], Impossible)) else None
+
+
 def new_journal(path):
     """L'état d'un journal : les réponses par clé d'appel, les lots en cours, les requêtes qui attendent un lot."""
     return {"path": path, "known": {}, "usage": Counter(), "settings": None, "batches": {}, "pending": {}}
@@ -525,17 +540,18 @@ def write(journal, record):
 
 def load_journal(path):
     """Relit un journal. Ce qui avait échoué n'entre pas dans `known` : on le redemandera. Lève `Arret`."""
-    journal, unreadable = new_journal(path), 0
+    journal, unreadable, line = new_journal(path), 0, b"\n"
     with open(path, "rb") as file:
-        for line in filter(bytes.strip, file):
+        for line in file:
             try:
                 reread(journal, json.loads(line.decode("utf-8")))
             except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
                 unreadable += 1
     if not journal["settings"]:
         raise Arret(f"{path} : ce n'est pas un journal de ce script")
-    with open(path, "ab") as file:
-        file.write(b"\n")  # pour qu'une dernière ligne coupée n'avale pas la suivante
+    if not line.endswith(b"\n"):
+        with open(path, "ab") as file:
+            file.write(b"\n")  # pour qu'une dernière ligne coupée n'avale pas la suivante
     if unreadable:
         print(f"{path} : {unreadable} ligne(s) illisible(s) ignorée(s), sans doute coupée(s)", file=sys.stderr)
     return journal
@@ -547,7 +563,9 @@ def reread(journal, record):
     if kind == "settings":
         journal["settings"] = [*map(str, record["argv"])]
     elif kind == "batch":
-        journal["batches"][record["id"]] = {key: {"type": "", **about} for key, about in record["requests"].items()}
+        if {about["type"] for about in record["requests"].values()} - FORMS.keys():
+            raise ValueError
+        journal["batches"][record["id"]] = record["requests"]
     elif kind == "collected":
         journal["batches"].pop(record["id"], None)
     else:
@@ -584,10 +602,10 @@ def journaled(journal, receive, params, read, chain):
     les cas ou changer un prompt et reprendre, seul ce qui a changé est payé. Sans `receive`, l'appel attend un lot."""
     content = [chain.get("key", chain["rank"]), {**params, "max_tokens": None}]
     chain["key"] = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
-    kind, form = ("notes", dict) if read is notes_of else ("summary", str)
+    kind = "notes" if read is notes_of else "summary"
     about = {"type": kind, "version": chain["version"], "case": chain["case"], "pass": chain["pass"]}
     about["model"] = params["model"]
-    if not isinstance(journal["known"].get(chain["key"]), (form, Impossible)):
+    if answered(journal, chain["key"], kind) is None:
         if not receive:
             queue_request(journal, chain["key"], about, params)
             raise Impossible(WAITING)
@@ -690,12 +708,14 @@ def create_batch(requests):
     for pause in (1, 2, 4, 8, 16, 32, 0):
         try:
             return sdk(lambda api: api.with_options(**once).messages.batches.create(requests=requests))
-        except Impossible as cause:
-            if not pause or not re.search("HTTP (429|529)", str(cause)):
-                raise Arret(
-                    f"lot non créé ({cause}) ; en cas de coupure, vérifiez dans la console qu'il n'existe pas"
-                ) from None
-            time.sleep(pause)
+        except (Impossible, KeyboardInterrupt) as cause:
+            if pause and isinstance(cause, Impossible) and cause.status in (429, 529):
+                time.sleep(pause)
+                continue
+            print("Lot non créé, ou créé sans réponse : vérifiez dans la console avant de reprendre.", file=sys.stderr)
+            if isinstance(cause, KeyboardInterrupt):
+                raise
+            raise Arret(f"lot non créé ({cause})") from None
 
 
 def send_batch(journal):
@@ -728,49 +748,44 @@ def batch_message(result):
 def collect_batch(journal, batch_id):
     """Attend la fin d'un lot, en interrogeant l'API de moins en moins souvent, et en écrit les résultats au journal."""
     about, pause = journal["batches"][batch_id], 1
-    lost = f"lot {batch_id} introuvable avec cette clé ; pour y renoncer, supprimez du journal la ligne qui l'annonce"
-    while True:
-        try:
-            batch = sdk(lambda api: api.messages.batches.retrieve(batch_id))
-        except Arret as fault:
-            raise Arret(lost) if "HTTP 404" in str(fault) else fault from None
-        if batch.processing_status == "ended":
-            break
+    while (batch := sdk(lambda api: api.messages.batches.retrieve(batch_id))).processing_status != "ended":
         counts = batch.request_counts
         done = counts.succeeded + counts.errored + counts.canceled + counts.expired
         print(f"Lot {batch_id} : {done} requêtes finies, {counts.processing} en cours", file=sys.stderr, flush=True)
         time.sleep(pause)
         pause = min(60, 2 * pause)
 
-    if not batch.results_url:
-        raise Arret(lost)
-
     def read_all(api):
         for item in api.messages.batches.results(batch_id):  # dans le désordre : `custom_id` dit à quelle requête
-            if item.custom_id in about and item.custom_id not in journal["known"]:
-                receive = functools.partial(batch_message, item.result)
-                record_answer(journal, {"key": item.custom_id, **about[item.custom_id]}, receive)
+            key = item.custom_id if isinstance(getattr(item, "custom_id", None), str) else None
+            if key in about and answered(journal, key, about[key]["type"]) is None:
+                record_answer(journal, {"key": key, **about[key]}, functools.partial(batch_message, item.result))
 
     sdk(read_all)
-    for key in about.keys() - journal["known"].keys():
-        journal["known"][key] = Impossible("requête absente des résultats du lot")
+    for key in about:
+        if answered(journal, key, about[key]["type"]) is None:
+            journal["known"][key] = Impossible("requête absente des résultats du lot")
     write(journal, {"type": "collected", "id": batch_id})
     del journal["batches"][batch_id]
 
 
 def run_in_batches(journal, run):
     """Parcourt les chaînes avec `run` jusqu'à ce qu'aucune n'attende : après un lot de résumés, un lot de notations."""
-    try:
-        while True:
-            for batch_id in list(journal["batches"]):
+    for _ in range(3):  # les lots laissés en cours et celui des résumés, celui des notations, puis plus rien
+        for batch_id in list(journal["batches"]):
+            try:
                 collect_batch(journal, batch_id)
-            results = run()
-            send_batch(journal)
-            if not journal["batches"]:
-                return results
-            del results
-    except Impossible as cause:  # l'API ne répond plus ; les lots envoyés, eux, se poursuivent
-        raise Arret(f"lots : {cause}") from None
+            except (Impossible, Arret, AttributeError, TypeError) as fault:
+                if isinstance(fault, Arret) and fault.status in (401, 402, 403):
+                    raise
+                why = f"illisible pour l'instant ({said(fault)}) : reprenez plus tard ou, pour renoncer à ce lot"
+                raise Arret(f"lot {batch_id} {why}, supprimez du journal la ligne qui l'annonce") from None
+        results = run()
+        send_batch(journal)
+        if not journal["batches"]:
+            return results
+        del results
+    raise Arret("des réponses manquent encore après deux lots")
 
 
 # --- 9. La page où lire les résultats -----------------------------------------------------------------------------
@@ -927,7 +942,7 @@ def generate(n, path, model, workers):
     if not os.path.isdir(os.path.dirname(path)):
         raise Arret(f"{path} : le dossier n'existe pas")
     cases = load_cases(path) if os.path.exists(path) else []
-    known, causes, start = {plain(case["input"]) for case in cases}, Counter(), len(cases)
+    known, causes, start, added = {plain(case["input"]) for case in cases}, Counter(), len(cases), 0
     profiles = [[axis.split(", ")[i % len(axis.split(", "))] for axis in PROFILES] for i in range(start, start + n)]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_CASE}}
     requests = [request(model, PROMPT_CASE.format(*profile), output_config=output) for profile in profiles]
@@ -936,17 +951,18 @@ def generate(n, path, model, workers):
             causes[str(case) if isinstance(case, Impossible) else "cas déjà présent"] += 1
             continue
         known.add(plain(case["input"]))
-        cases.append(case)
+        added += 1
+        cases = [*(load_cases(path) if os.path.exists(path) else []), case]  # une autre exécution en ajoute peut-être
         draft = Path(f"{path}.{os.getpid()}.tmp")
         text = json.dumps(cases, ensure_ascii=False, indent=2) + "\n"
         draft.write_text(text, encoding="utf-8", errors="backslashreplace")
         if os.path.exists(path):
             shutil.copymode(path, draft)
         draft.replace(path)
-    print(f"{path} : {len(cases) - start} cas de plus. Relisez-les, un cas généré est un brouillon.")
+    print(f"{path} : {added} cas de plus. Relisez-les, un cas généré est un brouillon.")
     for cause, count in causes.items():
         print(f"  {count} × {cause}")
-    return len(cases) - start
+    return added
 
 
 # --- 11. La ligne de commande -------------------------------------------------------------------------------------
@@ -1078,7 +1094,7 @@ def run(argv):
         results = run_in_batches(journal, everything) if options.lot else everything()
     except (KeyboardInterrupt, Arret) as fault:
         print(f"\n{SCRIPT} : {str(fault) or 'interrompu'}", file=sys.stderr)
-        if journal["known"] or journal["batches"]:
+        if journal["known"] or journal["batches"] or options.lot:
             command = f'"{sys.executable}" "{__file__}" --reprendre "{journal["path"]}"'
             print(f"Les réponses reçues sont dans le journal ; pour reprendre : {command}", file=sys.stderr)
         return 2 if isinstance(fault, Arret) else 130
@@ -1125,7 +1141,8 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    for stream in filter(None, (sys.stdout, sys.stderr)):
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? » au lieu d'échouer
     exit_code = main()
     print(end="", file=sys.stderr, flush=True)

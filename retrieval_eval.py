@@ -17,6 +17,7 @@ import itertools
 import json
 import math
 import operator
+import os
 import random
 import re
 import sys
@@ -505,6 +506,7 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    for stream in filter(None, (sys.stdout, sys.stderr)):
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? » au lieu d'échouer
     sys.exit(main())
