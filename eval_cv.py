@@ -426,10 +426,6 @@ def compare(before, after, n_cases):
     }
 
 
-def p_shown(p):
-    return f"= {p:g}" if p >= 0.0001 else "< 0.0001"
-
-
 def conclusion(comparison):
     """Ce qu'on peut dire d'une comparaison, en phrases : l'objectif est-il atteint, et que vaut l'écart ?"""
     n, p, gap = (comparison[key] for key in ("cases", "p_value", "difference"))
@@ -442,9 +438,10 @@ def conclusion(comparison):
     if n < 6:
         says = "trop peu de CV pour conclure, il en faut 6 pour que p puisse passer sous 0.05"
     best = f"au mieux {comparison['smallest_p']:.2g} avec {n} CV"
+    p = f"= {p:g}" if p >= 0.0001 else "< 0.0001"
     return [
         f"Objectif (au moins +1 de moyenne, aucun critère en baisse) : {goal}.",
-        f"Incertitude : erreur type {shown(comparison['standard_error'])}, p {p_shown(p)} ({best}) ; {says}.",
+        f"Incertitude : erreur type {shown(comparison['standard_error'])}, p {p} ({best}) ; {says}.",
     ]
 
 
@@ -1008,29 +1005,14 @@ def parse(argv):
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add(
-        "--cas",
-        metavar="FICHIER",
-        default=str(Path(__file__).with_name("cases.json")),
-        help="les cas (par défaut : cases.json)",
-    )
+    cases = str(Path(__file__).with_name("cases.json"))
+    add("--cas", metavar="FICHIER", default=cases, help="les cas (par défaut : cases.json)")
     add("--prompts", metavar="FICHIER", nargs="+", default=[], help="un prompt par fichier, la référence en premier")
     add("--passages", metavar="N", type=at_least_one, default=3, help="passages de chaque version (par défaut : 3)")
     add("--modele", metavar="NOM", default=MODEL, help=f"modèle qui résume (par défaut : {MODEL})")
     add("--juge", metavar="NOM", help="modèle qui note (par défaut, le même)")
-    add(
-        "--paralleles",
-        metavar="N",
-        type=at_least_one,
-        default=20,
-        help="résumés et notations menés en parallèle (par défaut : 20)",
-    )
-    add(
-        "--sortie",
-        metavar="DOSSIER",
-        default="resultats",
-        help="où écrire le journal et la page (par défaut : resultats)",
-    )
+    add("--paralleles", metavar="N", type=at_least_one, default=20, help="appels en parallèle (par défaut : 20)")
+    add("--sortie", metavar="DOSSIER", default="resultats", help="où écrire journal et page (par défaut : resultats)")
     add("--reprendre", metavar="JOURNAL", help="reprend un journal : ses réponses et ses réglages")
     add("--json", action="store_true", help="le bilan en JSON sur la sortie standard")
     add("--lot", action="store_true", help="par lots (Message Batches) : moitié prix, jusqu'à 24 h par lot")
