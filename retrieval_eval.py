@@ -43,10 +43,10 @@ def first_position(documents, expected, question):
     """La position du premier document pertinent, quand `expected` n'est pas une simple chaîne."""
     several = isinstance(expected, (list, tuple, set, frozenset))
     if expected is None or several and not expected:
-        raise ValueError(f"la question {question!r} n'a pas de document pertinent")
+        raise ValueError(f"la question {question!r:.60} n'a pas de document pertinent")
     if not several and hasattr(expected, "__iter__"):
         raise TypeError(
-            f"question {question!r} : un document, une liste ou un ensemble est attendu, pas {expected!r:.60}"
+            f"question {question!r:.60} : un document, une liste ou un ensemble est attendu, pas {expected!r:.60}"
         )
     expected = expected if several else [expected]
     for rank, document in enumerate(documents, 1):
@@ -77,7 +77,7 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5):
     positions = []
     for question, documents in zip(questions, resultats):
         if not isinstance(documents, (list, tuple)):
-            raise TypeError(f"question {question!r} : une liste de documents est attendue, pas {documents!r:.60}")
+            raise TypeError(f"question {question!r:.60} : une liste de documents est attendue, pas {documents!r:.60}")
         try:
             expected = documents_pertinents.get(question)
             if type(expected) is str:  # le cas courant, et le plus rapide
@@ -302,7 +302,7 @@ def evaluate(path, qrels=None):
             side |= {"sans_resultat": len(qrels) - len(found), "sans_jugement": len(unjudged)}
         if not side["positions"]:
             raise Faute("aucune question")
-    return side
+    return side | {"path": path}
 
 
 def report(side, ks):
@@ -355,7 +355,7 @@ def compare(before, after, k):
     for key in before["expected"] | after["expected"]:
         if before["expected"].get(key) != after["expected"].get(key):
             what = "n'est pas autant de fois dans les deux fichiers, avec les mêmes documents pertinents"
-            raise Faute(f"la question {key[0]!r:.60} {what}")
+            raise Faute(f"{before['path']} et {after['path']} : la question {key[0]!r:.60} {what}")
     pairs = [(rank, after["positions"][key]) for key, rank in before["positions"].items()]
     gaps = {
         "mrr": [(b and 1 / b) - (a and 1 / a) for a, b in pairs],

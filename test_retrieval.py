@@ -248,7 +248,9 @@ class Comparaison(AvecFichiers):
     def test_memes_questions_exigees(self):
         avant = self.exercice("avant.json", [["bon"], ["bon"]])
         autre = self.exercice("autre.json", [["bon"], ["bon"]], {"Q1": "bon", "Q2": "autre"})
-        self.assertIn("'Q2'", self.script(avant, autre, code=2))
+        said = self.script(avant, autre, code=2)
+        self.assertIn("avant.json et ", said)
+        self.assertIn("autre.json : la question 'Q2'", said)
         self.assertIn("'Q2'", self.script(avant, self.exercice("court.json", [["bon"]]), code=2))
 
     def test_deux_runs_memes_qrels(self):
