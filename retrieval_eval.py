@@ -375,11 +375,11 @@ def compare(before, after, k):
 
 def report_lines(reports, sides):
     """Le tableau des mesures (avant, après, écart) et l'histogramme des positions, pour l'écran."""
-    reports, columns = list(reports.values()), ["avant", "après", "écart"] if len(reports) > 1 else [""]
+    reports, columns = list(reports.values()), ["", "avant", "après", "écart"]
     ks = list(reports[0]["hit_rate"])
     rows = [(f"Hit Rate@{k}", *(r["hit_rate"][k] for r in reports)) for k in ks]
     rows += [(f"MRR@{k}", *(r["mrr_at_k"][k] for r in reports)) for k in ks]
-    lines = ["".join(f"{cell:>12}" for cell in ["", *columns]).rstrip()]
+    lines = ["".join(f"{column:>12}" for column in columns)] * (len(reports) > 1)
     for name, *values in [*rows, ("MRR", *(r["mrr"] for r in reports))]:
         gap = f"{values[1] - values[0]:>+12.4f}" if len(values) > 1 else ""
         lines.append(f"{name:>12}" + "".join(f"{value:>12.4f}" for value in values) + gap)
@@ -482,8 +482,10 @@ def run(argv):
         print(json.dumps({"avant": None, "apres": None} | reports | {"comparaison": comparison}, indent=2))
         return
     if options.avant is None:
-        print("L'exemple de l'exercice : Q1 trouve doc_a, doc_b, doc_c et attend doc_b ; Q2 trouve doc_x, doc_y et")
-        print("attend doc_z. Avec vos fichiers : python retrieval_eval.py AVANT [APRES] [--qrels FICHIER]\n")
+        print(
+            "L'exemple de l'exercice : pour Q1, la recherche trouve doc_a, doc_b, doc_c et il fallait doc_b ; pour Q2,"
+        )
+        print("elle trouve doc_x, doc_y et il fallait doc_z. Avec vos fichiers : retrieval_eval.py AVANT [APRES]\n")
     print("\n".join(report_lines(reports, sides)) + "\n")
     for name, r in reports.items():
         counts = f"questions : {r['questions']}, dont sans résultat : {r['sans_resultat']}"
