@@ -11,6 +11,7 @@ Bibliothèque standard seulement. `evaluer_retrieval` est l'exercice ; la suite 
 """
 
 import argparse
+import bisect
 import gzip
 import io
 import itertools
@@ -221,12 +222,15 @@ def read_qrels(path):
 
 def first_relevant(documents, scores, relevant):
     """La position du premier pertinent, 0 s'il n'y en a pas, dans l'ordre de trec_eval : par score, puis par
-    identifiant décroissants. Compter les documents qui le devancent évite de trier."""
-    if relevant.isdisjoint(documents):
+    identifiant décroissants. Répété, un document compte à sa première ligne."""
+    found = [(scores[documents.index(document)], document) for document in relevant.intersection(documents)]
+    if not found:
         return 0
-    score, name = max((s, document) for document, s in zip(documents, scores) if document in relevant)
-    ties = scores.count(score) > 1 and sum(d > name for d, s in zip(documents, scores) if s == score)
-    return 1 + sum(map(score.__lt__, scores)) + ties
+    score, name = max(found)
+    ordered = sorted(scores)  # presque gratuit : les lignes d'un run sont d'ordinaire déjà dans l'ordre
+    after, until = bisect.bisect_left(ordered, score), bisect.bisect_right(ordered, score)
+    ties = until - after > 1 and sum(d > name for d, s in zip(documents, scores) if s == score)
+    return 1 + len(ordered) - until + ties
 
 
 def run_positions(file, data, qrels):
