@@ -124,8 +124,10 @@ def opened(path):
         with open(path, "rb") as raw:
             data = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
             is_json = data.peek(1).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-            text = io.TextIOWrapper(data, encoding="utf-8-sig")
-            yield (None, json.load(text, object_pairs_hook=unique)) if is_json else (text, None)
+            if is_json:
+                yield None, json.load(io.TextIOWrapper(data, encoding="utf-8-sig"), object_pairs_hook=unique)
+            else:
+                yield data, None
     except json.JSONDecodeError as error:
         raise Faute(f"{path} : JSON invalide, ligne {error.lineno}, colonne {error.colno}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -171,24 +173,26 @@ def trec_columns(file, width, at):
     """Rend par gros paquets les colonnes (questions, documents, nombres) ; les nombres sont dans la colonne `at`."""
     start = 1
     while text := file.read(1 << 20) + file.readline():
-        text = text.removesuffix("\n")
+        text = text.removeprefix(b"\xef\xbb\xbf" if start == 1 else b"").removesuffix(b"\n")
         # Découper d'un coup tout le paquet est bien plus rapide ; un « \0 » par fin de ligne garde trace des lignes.
-        n_lines, tokens = text.count("\n") + 1, text.replace("\n", " \0 ").split()
-        ends = tokens[width :: width + 1].count("\0")
-        if len(tokens) != n_lines * (width + 1) - 1 or ends != n_lines - 1 or "\0" in text:
-            rows = [line.split() for line in text.split("\n")]  # une ligne vide, ou fautive
+        n_lines, tokens = text.count(b"\n") + 1, text.replace(b"\n", b" \0 ").split()
+        ends = tokens[width :: width + 1].count(b"\0")
+        if len(tokens) != n_lines * (width + 1) - 1 or ends != n_lines - 1 or b"\0" in text:
+            rows = [line.split() for line in text.split(b"\n")]  # une ligne vide, ou fautive
             for number, row in enumerate(rows, start):
                 if len(row) not in (0, width):
                     raise Faute(f"ligne {number} : {len(row)} colonnes au lieu de {width}")
-            tokens = [token for row in rows if row for token in (*row, "\0")]
+            tokens = [token for row in rows if row for token in (*row, b"\0")]
         try:
             yield tokens[0 :: width + 1], tokens[2 :: width + 1], numbers(tokens[at :: width + 1])
         except ValueError:
-            for number, line in enumerate(text.split("\n"), start):
+            for number, line in enumerate(text.split(b"\n"), start):
                 try:
                     numbers(line.split()[at : at + 1])
                 except ValueError:
-                    raise Faute(f"ligne {number} : « {line.split()[at]:.40} » n'est pas un nombre") from None
+                    raise Faute(
+                        f"ligne {number} : « {line.split()[at].decode('utf-8', 'replace'):.40} » n'est pas un nombre"
+                    ) from None
         start += n_lines
 
 
@@ -199,14 +203,14 @@ def trec_blocks(file, width, at):
         start = 0
         for question, group in itertools.groupby(questions):
             if question != current and documents:
-                yield current, documents, values
+                yield current.decode(), documents, values
                 documents, values = [], array("f")
             current, end = question, start + len(list(group))
             documents += more_documents[start:end]
             values += more_values[start:end]
             start = end
     if documents:
-        yield current, documents, values
+        yield current.decode(), documents, values
 
 
 def read_qrels(path):
@@ -214,7 +218,8 @@ def read_qrels(path):
     qrels = {}
     with opened(path) as (file, data):
         for question, documents, values in trec_blocks(file, 4, 3) if file else json_blocks(data):
-            qrels.setdefault(question, set()).update(d for d, value in zip(documents, values) if value > 0)
+            relevant = {document for document, value in zip(documents, values) if value > 0}
+            qrels.setdefault(question, set()).update({d.decode() for d in relevant} if file else relevant)
         if not qrels:
             raise Faute("aucune question jugée")
     return qrels
@@ -233,6 +238,11 @@ def first_relevant(documents, scores, relevant):
     return 1 + len(ordered) - until + ties
 
 
+def encoded(documents):
+    """Des identifiants en octets, comme `trec_blocks` les laisse : décoder des millions de lignes serait lent."""
+    return {document.encode("utf-8", "surrogatepass") for document in documents}
+
+
 def run_positions(file, data, qrels):
     """Rend {question jugée: position} et les questions sans jugement d'un run, TREC ou JSON.
     D'un run TREC, une seule question est en mémoire à la fois, sauf si ses lignes y sont dispersées."""
@@ -243,7 +253,9 @@ def run_positions(file, data, qrels):
         elif question in positions:
             break
         else:
-            positions[question] = first_relevant(documents, scores, qrels[question])
+            positions[question] = first_relevant(
+                documents, scores, encoded(qrels[question]) if file else qrels[question]
+            )
     else:
         return positions, unjudged
     file.seek(0)
@@ -251,9 +263,8 @@ def run_positions(file, data, qrels):
         all_documents, all_scores = scattered.setdefault(question, ([], array("f")))
         all_documents += documents
         all_scores += scores
-    positions = {
-        question: first_relevant(*scattered[question], qrels[question]) for question in scattered.keys() & qrels
-    }
+    for question in scattered.keys() & qrels:
+        positions[question] = first_relevant(*scattered[question], encoded(qrels[question]))
     return positions, scattered.keys() - qrels
 
 

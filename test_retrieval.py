@@ -288,7 +288,7 @@ class Fautes(AvecFichiers):
             ([exercice, ""], "introuvable"),
             ([self.file("pertinents", {"questions": [], "resultats": [], "documents_pertinents": []})], "dictionnaire"),
             ([self.file("nan", RUN + "q9 Q0 d1 1 nan t\n"), "--qrels", good_qrels], "ligne 6 : « nan »"),
-            ([self.file("binaire", b"\xff\xfe\x00"), "--qrels", good_qrels], "UTF-8"),
+            ([self.file("binaire", b"\xff Q0 d1 1 1.0 t\n"), "--qrels", good_qrels], "UTF-8"),
             ([self.file("coupe", gzip.compress(RUN.encode())[:40]), "--qrels", good_qrels], "fichier gzip corrompu"),
             ([self.file("autre", "zz Q0 d1 1 1.0 t\n"), "--qrels", good_qrels], "aucune de ses questions n'est jugée"),
             ([good_run, "--qrels", self.file("vide", "")], "aucune question jugée"),
