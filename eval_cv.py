@@ -525,7 +525,7 @@ def answered(journal, key, kind):
 
 def new_journal(path):
     """L'état d'un journal : les réponses par clé d'appel, les lots en cours, les requêtes qui attendent un lot."""
-    return {"path": path, "known": {}, "usage": Counter(), "settings": None, "batches": {}, "pending": {}}
+    return {"path": path, "known": {}, "usage": Counter(), "settings": None, "batches": {}, "pending": {}, "size": 0}
 
 
 def write(journal, record):
@@ -541,7 +541,8 @@ def load_journal(path):
     with open(path, "rb") as file:
         for line in file:
             try:
-                reread(journal, json.loads(line.decode("utf-8")))
+                if line.strip():
+                    reread(journal, json.loads(line.decode("utf-8")))
             except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
                 unreadable += 1
     if not journal["settings"]:
@@ -717,7 +718,7 @@ def create_batch(requests):
 
 def send_batch(journal):
     """Envoie les requêtes en attente, s'il y en a, en un lot dont l'identifiant va aussitôt dans le journal."""
-    pending, journal["pending"] = journal["pending"], {}
+    pending, journal["pending"], journal["size"] = journal["pending"], {}, 0
     if pending:
         batch = create_batch([{"custom_id": key, "params": params} for key, (_, params) in pending.items()])
         journal["batches"][batch.id] = {key: about for key, (about, _) in pending.items()}
@@ -727,9 +728,8 @@ def send_batch(journal):
 def queue_request(journal, key, about, params):
     """Met une requête en attente du prochain lot, et envoie ce lot s'il est plein."""
     journal["pending"][key] = about, params
-    size = journal["characters"] = journal.get("characters", 0) + len(params["messages"][0]["content"])
-    if len(journal["pending"]) == BATCH_REQUESTS or size > BATCH_CHARACTERS:
-        journal["characters"] = 0
+    journal["size"] += len(params["messages"][0]["content"])
+    if len(journal["pending"]) == BATCH_REQUESTS or journal["size"] > BATCH_CHARACTERS:
         send_batch(journal)
 
 
@@ -910,8 +910,8 @@ SCHEMA_CASE = {
     "additionalProperties": False,
 }
 PROMPT_CASE = """\
-Écris le CV fictif, en français, d'une personne qui travaille dans {}, {}. De 6 à 9 lignes : « CV - Prénom Nom », puis
-des lignes « Libellé : texte » (poste ou situation, expériences, formation, compétences, réalisations, langues). {}
+Écris le CV fictif, en français, d'une personne (domaine : {} ; situation : {}). De 6 à 9 lignes : « CV - Prénom Nom »,
+puis des lignes « Libellé : texte » (poste ou situation, expériences, formation, compétences, réalisations, langues). {}
 `input` : le CV ; `expected_focus` : en dix mots au plus, ce qu'un bon résumé doit en faire ressortir."""
 # Trois axes parcourus en boucle, de longueurs premières entre elles : tous les profils finissent par se croiser.
 PROFILES = [
@@ -987,11 +987,8 @@ FRENCH = {  # les messages d'argparse qu'on peut lire ici
 }
 
 
-WHOLE = r"0*[1-9]\d{0,5}"
-
-
 def at_least_one(text):
-    if not re.fullmatch(WHOLE, text):
+    if not re.fullmatch(r"0*[1-9]\d{0,5}", text):
         raise argparse.ArgumentTypeError(f"un entier de 1 à 999999 est attendu, pas « {text} »")
     return int(text)
 
@@ -1049,10 +1046,11 @@ def run(argv):
     if options.demo and (missing := [criterion for criterion in CRITERIA if criterion not in CODE_MEASURES]):
         raise Arret(f"--demo : CODE_MEASURES n'a pas de mesure pour {', '.join(missing)}")
     if options.generer:
-        n, path = options.generer
-        if not re.fullmatch(WHOLE, n):
-            raise Arret(f"--generer : un entier de 1 à 999999 est attendu, pas « {n} »")
-        return 0 if generate(int(n), path, options.modele, options.paralleles) else 1
+        try:
+            n = at_least_one(options.generer[0])
+        except argparse.ArgumentTypeError as fault:
+            raise Arret(f"--generer : {fault}") from None
+        return 0 if generate(n, options.generer[1], options.modele, options.paralleles) else 1
     models = {"model": options.modele, "judge": options.juge or options.modele}
     if options.demo:
         models = {"model": "extraction (démonstration)", "judge": "comptage (démonstration)"}

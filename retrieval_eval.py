@@ -119,7 +119,7 @@ def unique(pairs):
 
 @contextmanager
 def opened(path):
-    """Ouvre un fichier, compressé ou non ; donne (texte, None), ou (None, contenu) si c'est du JSON ; lève `Faute`."""
+    """Ouvre un fichier, compressé ou non ; donne (fichier, None), ou (None, contenu) pour du JSON ; lève `Faute`."""
     try:
         with open(path, "rb") as raw:
             data = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
@@ -233,9 +233,9 @@ def first_relevant(documents, scores, relevant):
         return 0
     score, name = max(found)
     ordered = sorted(scores)  # presque gratuit : les lignes d'un run sont d'ordinaire déjà dans l'ordre
-    after, until = bisect.bisect_left(ordered, score), bisect.bisect_right(ordered, score)
-    ties = until - after > 1 and sum(d > name for d, s in zip(documents, scores) if s == score)
-    return 1 + len(ordered) - until + ties
+    start, end = bisect.bisect_left(ordered, score), bisect.bisect_right(ordered, score)
+    ties = end - start > 1 and sum(d > name for d, s in zip(documents, scores) if s == score)
+    return 1 + len(ordered) - end + ties
 
 
 def encoded(documents):
@@ -376,11 +376,12 @@ def compare(before, after, k):
         "mrr": [(b and 1 / b) - (a and 1 / a) for a, b in pairs],
         "hit_rate": [(0 < b <= k) - (0 < a <= k) for a, b in pairs],
     }
+    old, new = (metrics(list(side["positions"].values()), k) for side in (before, after))
     result = {}
-    for metric, values in gaps.items():
-        old, new = (report(side, [k])[metric] for side in (before, after))
+    for metric, index in (("mrr", 2), ("hit_rate", 0)):
+        values = gaps[metric]
         result[metric] = {
-            "difference": round(new - old, 4) if metric == "mrr" else round(new[k] - old[k], 4),
+            "difference": round(new[index] - old[index], 4),
             "standard_error": round(stdev(values) / math.sqrt(len(values)), 4) if len(values) > 1 else None,
             "p_value": round(p_value(values), 4),
         }
@@ -471,7 +472,7 @@ def parse(argv):
 def run(argv):
     """Toute l'évaluation, pour l'écran ou en JSON."""
     options = parse(argv)
-    ks = sorted(set(options.k), key=options.k.index)
+    ks = list(dict.fromkeys(options.k))
     qrels = None if options.qrels is None else read_qrels(options.qrels)
     paths = {"avant": options.avant, "apres": options.apres}
     if qrels and options.avant is None:
