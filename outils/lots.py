@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Fait la même évaluation qu'eval_cv.py, avec les mêmes options, par lots (API Message Batches).
+
+    python outils/lots.py --cas mes_cas.json --passages 3
+
+Moitié prix, mais deux lots à la suite (les résumés, puis les notations), de 24 heures au plus
+chacun. Fermez l'ordinateur : `--reprendre JOURNAL` retrouve le lot, sans rien payer deux fois.
+"""
+
+import json
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import eval_cv
+from eval_cv import Arret, Impossible, as_message, complete_text, fault_of, notes_of, write
+
+REQUESTS = 5_000  # par lot ; l'API en admet davantage, mais la mémoire compte
+
+
+def ask(journal, queue, received, params, version, passage):
+    """Prend la place d'`eval_cv.ask` : rend la réponse du journal, ou met la requête en attente."""
+    key = eval_cv.call_key(params, version, passage)
+    try:
+        message = as_message(journal.get(key, {"cause": "rien encore"}))
+        notes_of(message) if "output_config" in params else complete_text(message)
+        return message
+    except Impossible:
+        if key in received:  # un lot vient de répondre ainsi : ne pas le redemander
+            raise
+    queue[key] = {"version": version, "pass": passage, "request": params}
+    raise Impossible("en attente d'un lot")
+
+
+def send(path, queue):
+    """Envoie ce qui attend, une seule fois : un nouvel essai pourrait payer un second lot."""
+    items = [{"custom_id": key, "params": record["request"]} for key, record in queue.items()]
+    for start in range(0, len(items), REQUESTS):
+        try:
+            batches = eval_cv.client().with_options(max_retries=0).messages.batches
+            batch = batches.create(requests=items[start : start + REQUESTS])
+        except (Exception, KeyboardInterrupt) as error:
+            refused = isinstance(error, (ImportError, TypeError)) or hasattr(error, "status_code")
+            doubt = "" if refused else " (ou créé : vérifiez dans la console avant de reprendre)"
+            raise Arret(f"lot non créé{doubt} ; {fault_of(error)}") from None
+        write(path, {"batch": batch.id})
+
+
+def unfinished(path):
+    """Les lots que le journal annonce, et dont il n'a pas les résultats."""
+    sent = []
+    for line in Path(path).read_bytes().split(b"\n"):
+        with suppress(ValueError, TypeError, KeyError, RecursionError):  # une autre sorte de ligne
+            record = json.loads(line)
+            if record.get("collected") in sent:
+                sent.remove(record["collected"])
+            sent.append(record["batch"])
+    return sent
+
+
+def outcome(item):
+    """Le message d'un résultat de lot, ou la cause de son absence."""
+    result = getattr(item, "result", None)
+    kind = getattr(result, "type", "difforme")
+    if kind == "succeeded":
+        return {"message": result.message}
+    error = getattr(getattr(result, "error", None), "error", None)
+    reason = str(getattr(error, "message", kind)).replace(eval_cv.KEY or "\0", "[clé]")
+    known = {"expired": "le lot a expiré", "canceled": "le lot a été annulé"}
+    return {"cause": known.get(kind, f"requête en erreur dans le lot : {reason:.200}")}
+
+
+def collect(path, batch_id, queue, received):
+    """Attend la fin d'un lot, de moins en moins souvent, et en écrit les résultats au journal."""
+    pause = 1
+    try:
+        batches = eval_cv.client().messages.batches
+        while (batch := batches.retrieve(batch_id)).processing_status != "ended":
+            print(f"Lot {batch_id} : {batch.request_counts.processing} à faire", file=sys.stderr)
+            time.sleep(pause)
+            pause = min(60, 2 * pause)
+        items = list(batches.results(batch_id))  # dans le désordre
+    except Exception as error:
+        renounce = "reprenez plus tard ou, pour y renoncer, retirez sa ligne du journal"
+        raise Arret(f"lot {batch_id} : {renounce} ; {fault_of(error)}") from None
+    for item in items:
+        key = getattr(item, "custom_id", None)
+        if key in queue and key not in received:
+            write(path, queue[key] | outcome(item))
+            received.add(key)
+    write(path, {"collected": batch_id})
+
+
+def in_batches(journal):
+    """Parcourt les chaînes jusqu'à ce qu'aucune n'attende ; rend les résultats (`run_versions`)."""
+    path, run, received = journal["path"], journal["settings"]["run"], set()
+    if run["model"] == eval_cv.DEMO:
+        raise Arret("une démonstration n'appelle pas de modèle, retirez --demo")
+    for _ in range(4):  # les lots laissés en cours, les résumés, les notations, la lecture
+        queue, known = {}, eval_cv.load_journal(path)
+        results = eval_cv.run_versions(**run, ask=partial(ask, known, queue, received))
+        if not queue:
+            return results
+        if not unfinished(path):
+            send(path, queue)
+        for batch_id in unfinished(path):
+            collect(path, batch_id, queue, received)
+    raise Arret("des réponses manquent encore après deux lots, reprenez le journal")
+
+
+if __name__ == "__main__":
+    if "--help" in sys.argv:
+        print(__doc__)
+    sys.exit(eval_cv.main(partial(eval_cv.run, evaluate=in_batches)))
