@@ -4,8 +4,8 @@
     python eval_cv.py           il faut le paquet anthropic et ANTHROPIC_API_KEY
     python eval_cv.py --demo    la même mécanique, sans clé, sans réseau et sans rien installer
 
-Les parties 1 à 5 sont l'exercice ; 6 à 8, le journal, la démonstration et les options. Laissé
-dehors, dans outils/ : la page à lire, les lots à moitié prix, la génération de cas.
+Les parties 1 à 5 sont l'exercice ; 6 à 8, le journal, la démonstration et les options. Le reste
+est dans outils/ : la page à lire, les lots à moitié prix, la génération de cas.
 """
 
 import argparse
@@ -50,7 +50,7 @@ CRITERIA = {  # la grille : schéma, prompt du notateur, moyennes et affichage e
 }
 SCALE = range(11)  # les notes admises
 LOWEST, HIGHEST = SCALE[0], SCALE[-1]
-GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # l'objectif, en écarts d'au moins tant
+GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 1, aucune baisse
 
 MARK = {"type": "integer", "enum": list(SCALE)}  # `enum`, car l'API n'admet ni minimum ni maximum
 SCHEMA_NOTES = {
@@ -96,21 +96,21 @@ def client():
 
 
 def fault_of(error):
-    """Une erreur du SDK, en une phrase où la clé n'est jamais."""
+    """L'`Impossible` ou l'`Arret` que vaut une erreur du SDK, sans la clé."""
     status, reason = getattr(error, "status_code", None), error
     what = f"HTTP {status}" if status else type(error).__name__
     with suppress(AttributeError, TypeError, KeyError):
         reason = error.body["error"]["message"]
     reason = " ".join(str(reason).replace(KEY or "\0", "[clé]").split())[:200]
-    what = "HTTP 402" if "credit balance" in reason else what
+    what = "HTTP 402" if "credit balance" in reason else what  # reçu en 400
     if what in DOOMED:
         return Arret(f"{DOOMED[what]} ({what} : {reason})")
     return Impossible(f"échec de l'appel, {what} : {reason}")
 
 
 def ask(params, **about):
-    """Un appel : rend le message du SDK ; lève `Impossible` ou `Arret`. Ce qui répond autrement
-    prend sa place ; `about` donne la version et le passage."""
+    """Un appel : rend le message du SDK ; lève `Impossible` ou `Arret`. `ask_once` et `demo_ask`
+    prennent sa place ; `about` (version et passage) ne sert qu'à la première."""
     try:
         with LOCK:
             api = client()
@@ -139,11 +139,11 @@ def complete_text(message):
     return text
 
 
-TAGS = ("cv", "resume", "informations_attendues")
+TAGS = ("cv", "resume", "informations_attendues")  # ces dernières : case["expected_focus"]
 
 
 def tagged(tag, text):
-    """Un texte entre ses balises, qu'il ne peut fermer : devant leurs noms, `<` devient `‹`."""
+    """Un texte entre balises, qu'il ne peut fermer : `<` y devient `‹` devant un nom de TAGS."""
     text = re.sub(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})\b)", "‹", text, flags=re.IGNORECASE)
     return f"<{tag}>\n{text}\n</{tag}>"
 
@@ -212,8 +212,8 @@ def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) ->
 
 
 def run_versions(cases, prompts, passages=1, paralleles=20, model=MODEL, judge=MODEL, ask=ask):
-    """Passe chaque prompt sur tous les cas, toutes les chaînes ensemble. Rend {"V1": passages, …},
-    chaque passage étant la liste des résultats, dans l'ordre des cas."""
+    """Passe chaque prompt sur tous les cas, en parallèle. Rend {"V1": passes, …} : par passage, la
+    liste des résultats, dans l'ordre des cas."""
     versions = {f"V{n}": prompt for n, prompt in enumerate(prompts, 1)}
 
     def run(version, passage, case):
@@ -231,8 +231,8 @@ def run_versions(cases, prompts, passages=1, paralleles=20, model=MODEL, judge=M
 
 def case_means(passes, missing=None):
     """Par CV, la moyenne de ses passages : {"moyenne": 7.67, "exactitude": 9.0, …}, ou None. Une
-    notation impossible ne compte pas, ou vaut `missing`. Trois CV notés 4, 9, rien, puis 8, rien,
-    rien, ont ainsi 6, 9 et None."""
+    notation impossible ne compte pas, ou vaut `missing`. Trois CV notés 4 et 8, 9 et rien, rien et
+    rien ont ainsi 6, 9 et None."""
     blank = None if missing is None else dict.fromkeys(CRITERIA, missing)
     means = []
     for results in zip(*passes):  # les passages d'un même CV
@@ -243,14 +243,14 @@ def case_means(passes, missing=None):
 
 
 def averages(means):
-    """Les moyennes d'une version, à 2 décimales ; chaque CV noté y pèse autant. None sans note."""
+    """Les moyennes d'une version, à 2 décimales ; chaque CV y pèse autant. Des None sans note."""
     means = [mean for mean in means if mean]
     return {name: round(fmean(m[name] for m in means), 2) if means else None for name in GOALS}
 
 
 def report_of(passes):
-    """Le bilan : {"average": 6.89, "by_criteria": {…}, "by_pass": [6.7, 7.1], "graded": 5,
-    "impossible": {"notation : refus": 1}, "bounds": [6.1, 7.4]}. Les bornes : la moyenne si les
+    """Le bilan : {"average": 6.89, "by_criteria": {…}, "by_pass": [6.67, 7.17], "graded": 5,
+    "impossible": {"notation : refus": 1}, "bounds": [5.72, 7.39]}. Les bornes : la moyenne si les
     notes manquantes valaient toutes le minimum, ou le maximum."""
     results = list(chain(*passes))
     by_criteria = averages(case_means(passes))
@@ -275,7 +275,7 @@ def headline(report):
     for cause, count in report["impossible"].items():
         missing += f"\n  {count} × {cause}"
     if report["impossible"]:
-        missing += "\n  avec ces notes, moyenne de {:.2f} à {:.2f}".format(*report["bounds"])
+        missing += "\n  selon ces notes, moyenne de {:.2f} à {:.2f}".format(*report["bounds"])
     return " | ".join([f"Moyenne : {mark_text(report['average'])}/{HIGHEST}", *marks, missing])
 
 
@@ -300,24 +300,24 @@ def p_value(gaps) -> float:
     values = [gap for gap in gaps if gap]
     n, total = len(values), math.fsum(values)
     observed = abs(total) - 1e-9 * sum(map(abs, values))  # des sommes égales diffèrent d'un arrondi
-    flips = product((1, 0), repeat=n)  # 1 : l'écart garde son signe ; 0 : il en change
+    flips = product((1, 0), repeat=n)  # 1 : signe gardé, 0 : changé ; somme = 2 × gardés - total
     if n > 16:  # l'observé compte avec les 10 000 tirages : p n'est jamais nul
         draw, coin = random.Random(0).randbytes, bytes([0, 1]) * 128  # un octet : pile ou face
         flips = chain([[1] * n], (draw(n).translate(coin) for _ in range(10_000)))
     return fmean(abs(2 * sum(compress(values, f)) - total) >= observed for f in flips)
 
 
-def gaps_between(before, after):
+def gaps_between(old, new):
     """Les écarts entre les moyennes affichées : on peut les refaire de tête."""
-    old, new = averages(before), averages(after)
-    return {name: round(new[name] - old[name], 2) if before else None for name in GOALS}
+    a, b = averages(old), averages(new)
+    return {name: round(b[name] - a[name], 2) if old else None for name in GOALS}
 
 
 def compare(before, after):
     """Compare les passages de deux versions, sur les CV notés dans les deux : {"cases": 3,
     "before": {"moyenne": 6.89, …}, "after": {…}, "difference": 1.55, "by_criteria": {…},
-    "standard_error": 0.29, "p_value": 0.25, "smallest_p": 0.25, "goal_met": True, "by_case":
-    [(5.67, 8.0), …]} ; sur tous : "difference_bounds", "by_criteria_bounds", "goal_certain"."""
+    "standard_error": 0.294, "p_value": 0.25, "smallest_p": 0.25, "goal_met": True} ; sur tous :
+    "by_case": [(6.0, 8.0), …], "difference_bounds", "by_criteria_bounds", "goal_certain"."""
     pairs = list(zip(case_means(before), case_means(after)))
     kept = [pair for pair in pairs if all(pair)]
     n, old, new = len(kept), [old for old, _ in kept], [new for _, new in kept]
@@ -326,7 +326,7 @@ def compare(before, after):
     worst = gaps_between(case_means(before, HIGHEST), case_means(after, LOWEST))
     best = gaps_between(case_means(before, LOWEST), case_means(after, HIGHEST))
     met = [all(g[name] >= GOALS[name] for name in GOALS) for g in (gaps, worst, best) if n]
-    changes = [after["moyenne"] - before["moyenne"] for before, after in kept]
+    changes = [b["moyenne"] - a["moyenne"] for a, b in kept]
     return {
         "cases": n,
         "before": averages(old),
@@ -334,7 +334,7 @@ def compare(before, after):
         "difference": gaps["moyenne"],
         "by_criteria": {name: gaps[name] for name in CRITERIA},
         "standard_error": round(stdev(changes) / math.sqrt(n), 4) if n > 1 else None,
-        "p_value": round(p_value(changes), 4) if n else None,
+        "p_value": round(p_value(changes), 6) if n else None,
         "smallest_p": min(1, 2 / 2**n) if n else None,
         "goal_met": met[0] if n else None,
         "by_case": [tuple(mean and mean["moyenne"] for mean in pair) for pair in pairs],
@@ -431,8 +431,8 @@ def as_message(record):
 
 
 def ask_once(journal, ask, params, version, passage):
-    """Prend la place de `ask`, qu'elle n'appelle, en écrivant aussitôt ce qui arrive, que faute de
-    réponse utilisable dans le journal."""
+    """Prend la place de `ask` : rend la réponse du journal si elle est utilisable ; sinon, appelle
+    `ask` et écrit aussitôt ce qui arrive."""
     with suppress(KeyError, Impossible):
         message = as_message(journal[call_key(params, version, passage)])
         notes_of(message) if "output_config" in params else complete_text(message)
@@ -455,9 +455,9 @@ def demo_ask(params, **about):
     parts = re.split(rf"\n?</?(?:{'|'.join(TAGS)})>\n?", params["messages"][0]["content"])
     if "output_config" in params:  # trois mesures, à tour de rôle s'il y a plus de critères
         cv, summary, focus = (set(re.findall(r"\w{4,}", text.casefold())) for text in parts[1::2])
-        points = min(3, len(re.findall("(?m)^- ", parts[3]))) / 3
-        shares = [len(summary & cv) / len(summary), points, len(summary & focus) / len(focus)]
-        marks = [SCALE[round(share * (len(SCALE) - 1))] for share in shares]
+        points = min(3, len(re.findall("(?m)^- ", parts[3])))
+        counts = (len(summary & cv), len(summary)), (points, 3), (len(summary & focus), len(focus))
+        marks = [SCALE[round(n / max(1, total) * (len(SCALE) - 1))] for n, total in counts]
         text = json.dumps({"justification": "…", **dict(zip(CRITERIA, cycle(marks)))})
     else:  # trois lignes du CV, avec un tiret si le prompt en a
         dash = "- " if "\n- " in parts[0] else ""

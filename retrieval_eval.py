@@ -1,530 +1,390 @@
 #!/usr/bin/env python3
-"""Évaluer une recherche documentaire : Hit Rate et MRR, avant et après l'affinage (fine-tuning) d'un embedding.
+"""Évaluer une recherche documentaire : Hit Rate et MRR, avant et après l'affinage d'un embedding.
 
-    python retrieval_eval.py                                     l'exemple de l'exercice
-    python retrieval_eval.py avant.json apres.json               deux fichiers à comparer
-    python retrieval_eval.py avant.trec apres.trec --qrels qrels.trec --k 1 5 10
+    python retrieval_eval.py                            l'exemple de l'exercice
+    python retrieval_eval.py avant.json apres.json      deux fichiers à comparer
+    python retrieval_eval.py avant.trec apres.jsonl --qrels qrels.tsv --k 1 5 10
 
-Vocabulaire du domaine : un « run » est ce que le moteur a trouvé, les « qrels » ce qu'il fallait trouver. Quelle que
-soit la liste rendue pour une question, le dénominateur est toujours le nombre total de questions.
-Bibliothèque standard seulement. `evaluer_retrieval` est l'exercice ; la suite lit des fichiers et compare.
+Un « run » est ce que la recherche a trouvé, les « qrels » ce qu'il fallait trouver ; le dénominateur
+est toujours le nombre total de questions. `evaluer_retrieval` est l'exercice ; la suite lit des
+fichiers et compare. Laissé dehors : les autres mesures (nDCG, rappel…), que donne ranx.
 """
 
 import argparse
-import bisect
 import gzip
-import io
-import itertools
 import json
 import math
-import operator
 import os
 import random
-import re
 import sys
 import zlib
 from array import array
 from collections import Counter
-from contextlib import contextmanager
-from statistics import stdev
+from contextlib import suppress
+from itertools import chain, compress, groupby, product
+from operator import itemgetter, neg
+from statistics import fmean, stdev
 
-# --- 1. L'exercice ------------------------------------------------------------------------------------------------
+# --- 1. L'exercice
 
 
 def metrics(positions, k):
-    """Hit Rate à k, MRR à k et MRR, entre 0 et 1, à 4 décimales ; `positions` : à partir de 1, 0 si absent.
+    """(Hit Rate à k, MRR à k, MRR), de 0 à 1, à 4 décimales ; une position part de 1, 0 si absent.
     Rang réciproque et MRR : Voorhees, « The TREC-8 Question Answering Track Report », 1999."""
     n = len(positions) or 1
     at_k = [position for position in positions if 0 < position <= k]
-    ranks = (math.fsum(1 / position for position in kept if position) for kept in (at_k, positions))
+    ranks = [math.fsum(1 / p for p in kept if p) for kept in (at_k, positions)]
     return tuple(round(total / n, 4) for total in (len(at_k), *ranks))
 
 
-def first_position(documents, expected, question):
-    """La position du premier document pertinent, quand `expected` n'est pas une simple chaîne."""
-    several = isinstance(expected, (list, tuple, set, frozenset))
-    if expected is None or several and not expected:
+def is_list(value):
+    """Une liste, un tuple ou un tableau numpy, mais ni texte, ni dictionnaire, ni ensemble."""
+    indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    return indexed and not isinstance(value, (str, bytes, dict))
+
+
+def position_of(question, documents, relevant):
+    """La position du premier document pertinent, à partir de 1, ou 0 s'il n'y est pas."""
+    if type(relevant) is str and type(documents) is list:  # le cas courant, et le plus rapide
+        return documents.index(relevant) + 1 if relevant in documents else 0
+    several = is_list(relevant) or isinstance(relevant, (set, frozenset))
+    if relevant is None or several and not len(relevant):
         raise ValueError(f"la question {question!r:.60} n'a pas de document pertinent")
-    if not several and hasattr(expected, "__iter__"):
-        raise TypeError(
-            f"question {question!r:.60} : un document, une liste ou un ensemble est attendu, pas {expected!r:.60}"
-        )
-    expected = expected if several else [expected]
-    for rank, document in enumerate(documents, 1):
-        if document in expected:
-            return rank
-    return 0
+    if not is_list(documents) or isinstance(relevant, dict):
+        kinds = "une liste de documents trouvés, et un document pertinent ou plusieurs"
+        raise TypeError(f"question {question!r:.60} : il faut {kinds}")
+    relevant = set(relevant) if several else {relevant}
+    return next((n for n, document in enumerate(documents, 1) if document in relevant), 0)
 
 
-def evaluer_retrieval(questions, resultats, documents_pertinents, k=5):
+def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     """Hit Rate à k et MRR d'une recherche ; le dénominateur est toujours le nombre de questions.
 
-    `questions` : liste de chaînes ; `resultats` : pour chacune, la liste de ses documents, du plus au moins pertinent ;
-    `documents_pertinents` : {question: document, ou liste ou ensemble de documents, dont compte le premier trouvé} ;
-    `k` : profondeur du Hit Rate, le MRR regardant toute la liste.
-    Rend {"hit_rate", "mrr", "details"} : deux fractions de 0 à 1, à 4 décimales, puis par question "question",
-    "position" (à partir de 1, 0 si absent), "hit" et "reciprocal_rank".
-    Une entrée incorrecte lève TypeError ou ValueError, qui la nomme ; elle n'est jamais comptée comme un échec.
+    `questions` : liste de chaînes ; `resultats` : pour chacune, ses documents (textes ou entiers),
+    du plus au moins pertinent ; `documents_pertinents` : {question: document, ou liste ou ensemble
+    de documents, dont compte le premier trouvé} ; `k` : profondeur du Hit Rate, le MRR regardant
+    toute la liste. Une liste peut être un tuple ou un tableau numpy. Rend {"hit_rate": 0.5, "mrr":
+    0.25, "details": [{"question": "Q1", "position": 2, "hit": True, "reciprocal_rank": 0.5}, …]}.
+    Une entrée incorrecte lève TypeError ou ValueError ; elle n'est jamais comptée comme un échec.
     """
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise (ValueError if type(k) is int else TypeError)(f"k doit être un entier d'au moins 1, pas {k!r}")
+    if type(k) is not int or k < 1:
+        raise (ValueError if type(k) is int else TypeError)(
+            f"k : un entier d'au moins 1, pas {k!r}"
+        )
     for name, value in [("questions", questions), ("resultats", resultats)]:
-        if not isinstance(value, (list, tuple)):
+        if not is_list(value):
             raise TypeError(f"{name} : une liste est attendue, pas {value!r:.60}")
     if not isinstance(documents_pertinents, dict):
-        raise TypeError(f"documents_pertinents : un dictionnaire est attendu, pas {documents_pertinents!r:.60}")
+        raise TypeError("documents_pertinents : un dictionnaire {question: document} est attendu")
     if len(questions) != len(resultats):
-        raise ValueError(f"questions : {len(questions)}, mais listes de résultats : {len(resultats)}")
-    positions = []
-    for question, documents in zip(questions, resultats):
-        if not isinstance(documents, (list, tuple)):
-            raise TypeError(f"question {question!r:.60} : une liste de documents est attendue, pas {documents!r:.60}")
-        try:
-            expected = documents_pertinents.get(question)
-            if type(expected) is str:  # le cas courant, et le plus rapide
-                positions.append(documents.index(expected) + 1 if expected in documents else 0)
-            else:
-                positions.append(first_position(documents, expected, question))
-        except TypeError as error:  # Python ne sait pas comparer une liste ou un dictionnaire à un identifiant
-            if "unhashable" not in str(error):
-                raise
-            raise TypeError(f"question {question!r:.60} : elle et ses documents doivent être des textes") from None
+        raise ValueError(f"questions : {len(questions)}, listes de résultats : {len(resultats)}")
+    get = documents_pertinents.get
+    positions = [position_of(q, found, get(q)) for q, found in zip(questions, resultats)]
     hit_rate, _, mrr = metrics(positions, k)
     details = [
-        {"question": question, "position": rank, "hit": 0 < rank <= k, "reciprocal_rank": 1 / rank if rank else 0.0}
-        for question, rank in zip(questions, positions)
+        {"question": q, "position": p, "hit": 0 < p <= k, "reciprocal_rank": 1 / p if p else 0.0}
+        for q, p in zip(questions, positions)
     ]
     return {"hit_rate": hit_rate, "mrr": mrr, "details": details}
 
 
-EXEMPLE = {
+EXAMPLE = {
     "questions": ["Q1", "Q2"],
     "resultats": [["doc_a", "doc_b", "doc_c"], ["doc_x", "doc_y"]],
     "documents_pertinents": {"Q1": "doc_b", "Q2": "doc_z"},
 }
 
-# --- 2. Lire les fichiers, et en tirer la position de chaque question ---------------------------------------------
+# --- 2. Lire les fichiers
 
 
 class Faute(Exception):
-    """Un fichier ou un usage incorrect ; le texte de l'exception nomme le fichier et l'erreur."""
+    """Un fichier ou un usage incorrect ; le texte nomme le fichier et l'erreur."""
+
+
+FAULTS = {  # ce que peuvent lever l'ouverture et la lecture d'un fichier, dans l'ordre à essayer
+    FileNotFoundError: "fichier introuvable",
+    IsADirectoryError: "c'est un dossier",
+    (gzip.BadGzipFile, EOFError, zlib.error): "fichier gzip corrompu",
+    OSError: "lecture ou écriture impossible",
+    UnicodeDecodeError: "le texte n'est pas en UTF-8",
+    json.JSONDecodeError: "JSON invalide, ligne {0.lineno}, colonne {0.colno}",
+    (ValueError, RecursionError): "JSON invalide (nombre démesuré, imbrication trop profonde)",
+}
+# Les colonnes des fichiers texte, selon leur nombre : place du document, place du nombre, signe.
+RUN = {6: (2, 4, 1), 3: (1, 2, -1)}  # TREC (un score) ; MS MARCO (un rang, le plus petit d'abord)
+QRELS = {4: (2, 3, 1), 3: (1, 2, 1), 2: (1, None, 1)}  # TREC ; BEIR ; MS MARCO (tous pertinents)
+BOM = b"\xef\xbb\xbf"
 
 
 def unique(pairs):
-    """Un objet JSON, en dictionnaire : une clé répétée en écraserait une autre sans que rien ne le signale."""
+    """Un objet JSON ; une clé répétée en écraserait une autre sans que rien ne le signale."""
     if len(dict(pairs)) < len(pairs):
         raise Faute("une clé y est répétée")
     return dict(pairs)
 
 
-@contextmanager
-def opened(path):
-    """Ouvre un fichier, compressé ou non ; donne (fichier, None), ou (None, contenu) pour du JSON ; lève `Faute`."""
-    try:
-        with open(path, "rb") as raw:
-            data = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
-            is_json = data.peek(1).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-            if is_json:
-                yield None, json.load(io.TextIOWrapper(data, encoding="utf-8-sig"), object_pairs_hook=unique)
-            else:
-                yield data, None
-    except json.JSONDecodeError as error:
-        raise Faute(f"{path} : JSON invalide, ligne {error.lineno}, colonne {error.colno}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise Faute(f"{path} : fichier gzip corrompu") from None
-    except OSError as error:
-        known = {FileNotFoundError: "fichier introuvable", IsADirectoryError: "c'est un dossier"}
-        known[io.UnsupportedOperation] = "ses lignes sont dispersées, il faut un fichier ordinaire pour les relire"
-        raise Faute(f"{path} : {known.get(type(error), 'lecture impossible')}") from None
-    except UnicodeDecodeError:
-        raise Faute(f"{path} : le texte n'est pas en UTF-8") from None
-    except (ValueError, RecursionError):
-        raise Faute(f"{path} : JSON invalide (nombre démesuré ou imbrication trop profonde)") from None
-    except Faute as error:
-        raise Faute(f"{path} : {error}") from None
-
-
-def numbers(values):
-    """Des nombres en simple précision, celle où trec_eval compare les scores ; ValueError s'il y a autre chose."""
-    try:
-        found = array("f", map(float, values))
-    except (TypeError, OverflowError):
-        raise ValueError from None
-    if math.isnan(sum(found)) and any(map(math.isnan, found)):
+def single(numbers, sign=1):
+    """Des nombres en simple précision, celle où trec_eval les compare ; lève ValueError."""
+    numbers = array("f", map(float, numbers))
+    if any(map(math.isnan, numbers)):
         raise ValueError
-    return found
+    return numbers if sign > 0 else array("f", map(neg, numbers))
 
 
-def json_blocks(data):
-    """Rend (question, documents, nombres) pour chaque entrée de {question: {document: nombre}}."""
+def text_blocks(file, columns):
+    """Rend (question, documents, nombres) pour chaque suite de lignes d'une même question."""
+    rows = filter(None, map(bytes.split, file))
+    first = next(rows, [])
+    width, header = len(first), columns is QRELS and first[2:] == [b"score"]
+    if width not in columns:
+        raise Faute(f"ligne 1 : {width} colonnes au lieu de {' ou '.join(map(str, columns))}")
+    at, place, sign = columns[width]
+    for question, group in groupby(rows if header else chain([first], rows), itemgetter(0)):
+        group = list(group)
+        values = list(zip(*group))
+        try:
+            if set(map(len, group)) != {width}:
+                raise ValueError
+            numbers = single(values[place], sign) if place else array("f", [1]) * len(group)
+        except ValueError:
+            raise Faute(first_fault(file, width, place, header)) from None
+        yield question.decode(), values[at], numbers
+
+
+def first_fault(file, width, place, header):
+    """La première ligne fautive, que l'on ne cherche qu'une fois sûr qu'il y en a une."""
+    file.seek(0)
+    for n, line in enumerate(file, 1):
+        row, good = line.split(), False
+        with suppress(ValueError):
+            good = len(row) == width and (not place or single([row[place]]))
+        if row and not good and not (header and n == 1):
+            return f"ligne {n} : {width} colonnes avec leur nombre sont attendues, pas {line!r:.60}"
+
+
+def json_blocks(file):
+    """Comme `text_blocks`, pour {question: {document: nombre}} ou les prédictions, une par ligne, de
+    sentence-transformers. Un fichier de l'exercice vient entier : (None, contenu, None)."""
+    first = file.readline()
+    try:
+        data = json.loads(first, object_pairs_hook=unique)
+    except json.JSONDecodeError:
+        data = None
+    if isinstance(data, dict) and "results" in data and "query_id" in data:
+        for n, line in enumerate(chain([first], file), 1):
+            try:
+                record = json.loads(line) if line.strip() else None
+                ids = [str(hit["corpus_id"]) for hit in record["results"]] if record else []
+            except (ValueError, TypeError, KeyError):
+                raise Faute(
+                    f"ligne {n} : une prédiction de sentence-transformers est attendue"
+                ) from None
+            if record:  # déjà dans l'ordre : pour score, l'opposé du rang
+                yield str(record["query_id"]), ids, array("f", range(0, -len(ids), -1))
+        return
+    rest = file.read()
+    if data is None or rest.strip():
+        data = json.loads(first + rest, object_pairs_hook=unique)
     if not isinstance(data, dict):
         raise Faute("{question: {document: nombre}} est attendu")
+    if data.keys() & {"resultats", "documents_pertinents"}:
+        yield None, data, None
+        return
     for question, values in data.items():
-        try:
-            if not set(map(type, values.values())) <= {int, float}:
-                raise ValueError
-            if values:
-                yield question, list(values), numbers(values.values())
-        except (AttributeError, ValueError):
-            raise Faute(f"question {question!r:.60} : {{document: nombre}} est attendu") from None
+        if not isinstance(values, dict) or not set(map(type, values.values())) <= {int, float}:
+            raise Faute(f"question {question!r:.60} : {{document: nombre}} est attendu")
+        yield question, list(values), single(values.values())
 
 
-def trec_columns(file, width, at):
-    """Rend par gros paquets les colonnes (questions, documents, nombres) ; les nombres sont dans la colonne `at`."""
-    start = 1
-    while text := file.read(1 << 20) + file.readline():
-        text = text.removeprefix(b"\xef\xbb\xbf" if start == 1 else b"").removesuffix(b"\n")
-        # Découper d'un coup tout le paquet est bien plus rapide ; un « \0 » par fin de ligne garde trace des lignes.
-        n_lines, tokens = text.count(b"\n") + 1, text.replace(b"\n", b" \0 ").split()
-        ends = tokens[width :: width + 1].count(b"\0")
-        if len(tokens) != n_lines * (width + 1) - 1 or ends != n_lines - 1 or b"\0" in text:
-            rows = [line.split() for line in text.split(b"\n")]  # une ligne vide, ou fautive
-            for number, row in enumerate(rows, start):
-                if len(row) not in (0, width):
-                    raise Faute(f"ligne {number} : {len(row)} colonnes au lieu de {width}")
-            tokens = [token for row in rows if row for token in (*row, b"\0")]
-        try:
-            yield tokens[0 :: width + 1], tokens[2 :: width + 1], numbers(tokens[at :: width + 1])
-        except ValueError:
-            for number, line in enumerate(text.split(b"\n"), start):
-                try:
-                    numbers(line.split()[at : at + 1])
-                except ValueError:
-                    raise Faute(
-                        f"ligne {number} : « {line.split()[at].decode('utf-8', 'replace'):.40} » n'est pas un nombre"
-                    ) from None
-        start += n_lines
-
-
-def trec_blocks(file, width, at):
-    """Rend (question, documents, nombres) pour chaque suite de lignes d'une même question."""
-    current, documents, values = None, [], array("f")
-    for questions, more_documents, more_values in trec_columns(file, width, at):
-        start = 0
-        for question, group in itertools.groupby(questions):
-            if question != current and documents:
-                yield current.decode(), documents, values
-                documents, values = [], array("f")
-            current, end = question, start + len(list(group))
-            documents += more_documents[start:end]
-            values += more_values[start:end]
-            start = end
-    if documents:
-        yield current.decode(), documents, values
+def blocks(path, columns):
+    """Lit un fichier, compressé ou non, dont le contenu dit le format ; lève `Faute`."""
+    try:
+        with open(path, "rb") as raw:
+            file = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            if file.peek(3)[:3] == BOM:
+                file.read(3)
+            is_json = file.peek(1).lstrip()[:1] in (b"{", b"[")
+            yield from json_blocks(file) if is_json else text_blocks(file, columns)
+    except Faute as fault:
+        raise Faute(f"{path} : {fault}") from None
+    except Exception as error:
+        for kinds, text in FAULTS.items():
+            if isinstance(error, kinds):
+                raise Faute(f"{path} : {text.format(error)}") from None
+        raise
 
 
 def read_qrels(path):
-    """Les jugements, TREC (`qid 0 docid pertinence`) ou JSON : {question: ses documents de pertinence > 0}."""
+    """Les jugements : {question: les documents dont la pertinence dépasse 0}."""
     qrels = {}
-    with opened(path) as (file, data):
-        for question, documents, values in trec_blocks(file, 4, 3) if file else json_blocks(data):
-            relevant = {document for document, value in zip(documents, values) if value > 0}
-            qrels.setdefault(question, set()).update({d.decode() for d in relevant} if file else relevant)
-        if not qrels:
-            raise Faute("aucune question jugée")
+    for question, documents, numbers in blocks(path, QRELS):
+        if question is None:
+            raise Faute(f"{path} : un fichier de l'exercice n'est pas un fichier de jugements")
+        relevant = [d for d, number in zip(documents, numbers) if number > 0]
+        relevant = {d if isinstance(d, str) else d.decode() for d in relevant}
+        qrels[question] = qrels.get(question, frozenset()) | relevant
+    if not qrels:
+        raise Faute(f"{path} : aucune question jugée")
     return qrels
 
 
-def first_relevant(documents, scores, relevant):
-    """La position du premier pertinent, 0 s'il n'y en a pas, dans l'ordre de trec_eval : par score, puis par
-    identifiant décroissants. Répété, un document compte à sa première ligne."""
-    found = [(scores[documents.index(document)], document) for document in relevant.intersection(documents)]
+def first_relevant(documents, numbers, relevant):
+    """La position du premier document pertinent, 0 s'il n'y en a pas, dans l'ordre de trec_eval :
+    nombre décroissant, puis identifiant décroissant."""
+    found = relevant.intersection(documents)
     if not found:
         return 0
-    score, name = max(found)
-    ordered = sorted(scores)  # presque gratuit : les lignes d'un run sont d'ordinaire déjà dans l'ordre
-    start, end = bisect.bisect_left(ordered, score), bisect.bisect_right(ordered, score)
-    ties = end - start > 1 and sum(d > name for d, s in zip(documents, scores) if s == score)
-    return 1 + len(ordered) - end + ties
+    number, name = max((numbers[documents.index(document)], document) for document in found)
+    above = sum(map(number.__lt__, numbers))
+    if numbers.count(number) > 1:
+        above += sum(d > name for d, other in zip(documents, numbers) if other == number)
+    return 1 + above
 
 
-def encoded(documents):
-    """Des identifiants en octets, comme `trec_blocks` les laisse : décoder des millions de lignes serait lent."""
-    return {document.encode("utf-8", "surrogatepass") for document in documents}
+# --- 3. Évaluer un fichier, et comparer l'avant et l'après
 
 
-def run_positions(file, data, qrels):
-    """Rend {question jugée: position} et les questions sans jugement d'un run, TREC ou JSON.
-    D'un run TREC, une seule question est en mémoire à la fois, sauf si ses lignes y sont dispersées."""
-    positions, unjudged, scattered = {}, set(), {}
-    for question, documents, scores in trec_blocks(file, 6, 4) if file else json_blocks(data):
-        if question not in qrels:
-            unjudged.add(question)
-        elif question in positions:
-            break
-        else:
-            positions[question] = first_relevant(
-                documents, scores, encoded(qrels[question]) if file else qrels[question]
-            )
-    else:
-        return positions, unjudged
-    file.seek(0)
-    for question, documents, scores in trec_blocks(file, 6, 4):
-        all_documents, all_scores = scattered.setdefault(question, ([], array("f")))
-        all_documents += documents
-        all_scores += scores
-    for question in scattered.keys() & qrels:
-        positions[question] = first_relevant(*scattered[question], encoded(qrels[question]))
-    return positions, scattered.keys() - qrels
-
-
-def named(values):
-    """Une liste d'identifiants en texte, car 12 et "12" désignent le même document ; le reste tel quel."""
+def texts(values):
+    """Des identifiants en textes, car 12 et "12" désignent le même document ; le reste tel quel."""
     if not isinstance(values, list):
         return values
-    if not {str, int} >= set(map(type, values)):
-        raise Faute("un identifiant doit être un texte ou un entier")
+    if not set(map(type, values)) <= {str, int}:
+        raise TypeError("un identifiant doit être un texte ou un entier")
     return list(map(str, values))
 
 
 def exercise_side(data):
     """L'évaluation d'un fichier au format de l'exercice (voir `evaluate`)."""
     try:
-        questions, results = named(data["questions"]), data["resultats"]
-        results = list(map(named, results)) if isinstance(results, list) else results
+        questions, results = texts(data["questions"]), data["resultats"]
+        results = list(map(texts, results)) if isinstance(results, list) else results
         relevant = data["documents_pertinents"]
         if isinstance(relevant, dict):
-            relevant = {q: set(named(d if isinstance(d, list) else [d])) for q, d in relevant.items()}
+            relevant = {q: texts(d if isinstance(d, list) else [d]) for q, d in relevant.items()}
         details = evaluer_retrieval(questions, results, relevant)["details"]
     except KeyError as error:
         raise Faute(f"la clé {error} manque") from None
     except (TypeError, ValueError) as error:
         raise Faute(str(error)) from None
-    seen = Counter()
-    positions, expected = {}, {}
-    for question, position in ((detail["question"], detail["position"]) for detail in details):
+    seen, positions = Counter(), {}
+    for question, position in map(itemgetter("question", "position"), details):
         seen[question] += 1
-        positions[question, seen[question]], expected[question, seen[question]] = position, relevant[question]
-    return {"positions": positions, "expected": expected, "sans_resultat": results.count([]), "sans_jugement": 0}
+        positions[question, frozenset(relevant[question]), seen[question]] = position
+    return {"positions": positions, "sans_resultat": results.count([]), "sans_jugement": 0}
 
 
 def evaluate(path, qrels=None):
-    """Évalue un fichier. Rend {"positions": {(question, n): position}, "expected": {(question, n): documents},
-    "sans_resultat", "sans_jugement"} ; n numérote les occurrences d'une question dans un fichier de l'exercice."""
-    with opened(path) as (file, data):
-        if isinstance(data, dict) and data.keys() & {"resultats", "documents_pertinents"}:
-            if qrels:
-                raise Faute("ce fichier dit déjà quels documents sont pertinents : retirez --qrels")
-            side = exercise_side(data)
-        elif not qrels:
-            raise Faute("ce run se lit avec ses jugements : ajoutez --qrels FICHIER")
-        else:
-            found, unjudged = run_positions(file, data, qrels)
-            if not found:
-                raise Faute(f"aucune de ses questions n'est jugée (run : {min(unjudged)!r}…, qrels : {min(qrels)!r}…)")
-            side = {"positions": {(question, 1): found.get(question, 0) for question in qrels}}
-            side |= {"expected": {(question, 1): documents for question, documents in qrels.items()}}
-            side |= {"sans_resultat": len(qrels) - len(found), "sans_jugement": len(unjudged)}
-        if not side["positions"]:
-            raise Faute("aucune question")
-    return side | {"path": path}
+    """Évalue un fichier. Rend {"positions": {(question, documents attendus, occurrence): position},
+    "sans_resultat": 0, "sans_jugement": 0}."""
+    found, unjudged, some = {}, set(), "aucun"
+    for question, documents, numbers in blocks(path, RUN):
+        if question is None:
+            try:
+                return exercise_side(documents)
+            except Faute as fault:
+                raise Faute(f"{path} : {fault}") from None
+        if qrels is None:
+            raise Faute(f"{path} : ce run se lit avec ses jugements, ajoutez --qrels FICHIER")
+        if question in found:
+            advice = "triez le fichier par question, par exemple avec sort -s -k1,1"
+            raise Faute(f"{path} : la question {question!r:.60} y revient plus loin ; {advice}")
+        if question not in qrels:
+            unjudged.add(question)
+            continue
+        relevant = qrels[question]
+        if documents and isinstance(documents[0], bytes):
+            relevant = {document.encode("utf-8", "surrogatepass") for document in relevant}
+        found[question] = first_relevant(documents, numbers, relevant)
+    if not found:
+        ids = f"run : {min(unjudged, default='')!r:.60}, qrels : {min(qrels)!r:.60}"
+        raise Faute(f"{path} : aucune de ses questions n'est jugée ({ids})")
+    positions = {(q, documents, 1): found.get(q, 0) for q, documents in qrels.items()}
+    counts = {"sans_resultat": len(qrels) - len(found), "sans_jugement": len(unjudged)}
+    return {"positions": positions, **counts}
 
 
-def report(side, ks):
-    """Les mesures d'une évaluation, pour chaque k."""
-    values = {k: metrics(list(side["positions"].values()), k) for k in ks}
+def report_of(side, ks):
+    """Les mesures d'une évaluation (voir `evaluate`), pour chaque k."""
+    positions = list(side["positions"].values())
+    values = {k: metrics(positions, k) for k in ks}
     at_k = {"hit_rate": {k: values[k][0] for k in ks}, "mrr_at_k": {k: values[k][1] for k in ks}}
     counts = {name: side[name] for name in ("sans_resultat", "sans_jugement")}
-    return {**at_k, "mrr": values[ks[0]][2], "questions": len(side["positions"]), **counts}
+    return {**at_k, "mrr": values[ks[0]][2], "questions": len(positions), **counts}
 
 
-# --- 3. Comparer l'avant et l'après -------------------------------------------------------------------------------
-# `signed_sums` et `p_value` sont aussi dans eval_cv.py : chaque script se copie seul.
-
-
-def signed_sums(values):
-    """Les 2^n sommes ± v1 ± v2 … ± vn."""
-    sums = [0.0]
-    for value in values:
-        sums = [s + signed for s in sums for signed in (value, -value)]
-    return sums
-
-
-def p_value(differences):
-    """Le p, de 0 à 1, du test de permutation apparié bilatéral par changement de signe (Fisher, 1935).
-    Si rien ne distinguait l'avant de l'après, chaque écart pourrait être de l'autre signe : p est la part des tirages
-    de signes dont la somme est au moins aussi loin de zéro que celle observée. Écarts 1, 2 et 3 : deux tirages sur huit
-    (+++ et ---) atteignent 6 ou -6, donc p = 0,25. Tous les tirages jusqu'à 16 écarts non nuls, 10 000 au hasard
-    (graine fixe) jusqu'à 2 000, l'approximation normale au-delà."""
-    values = [d for d in differences if d]
-    observed = abs(math.fsum(values)) - 1e-12 * sum(map(abs, values))  # des sommes égales diffèrent d'un arrondi
-    if observed <= 0:
-        return 1.0
-    if len(values) > 2000:
+def p_value(gaps) -> float:
+    """Le p, de 0 à 1, du test de permutation apparié bilatéral par changement de signe (Fisher,
+    1935). Si rien ne distinguait l'avant de l'après, chaque écart pourrait être de l'autre signe :
+    p est la part des tirages de signes dont la somme est au moins aussi loin de zéro que celle
+    observée. Écarts 1, 2 et 3 : deux tirages sur huit (+++ et ---) atteignent 6 ou -6, p = 0,25.
+    Tous les tirages jusqu'à 16 écarts non nuls, 10 000 au hasard jusqu'à 2 000, la loi normale
+    au-delà. (Comme dans eval_cv.py, loi normale en plus : chaque script se copie seul.)"""
+    values = [gap for gap in gaps if gap]
+    n, total = len(values), math.fsum(values)
+    observed = abs(total) - 1e-9 * sum(map(abs, values))  # des sommes égales diffèrent d'un arrondi
+    if n > 2000:
         sizes = set(map(abs, values))
-        observed -= max(sizes) if len(sizes) == 1 else 0  # correction de continuité : les sommes vont de 2 en 2 écarts
-        return math.erfc(observed / math.sqrt(2 * sum(v * v for v in values)))
-    if len(values) <= 16:
-        sums = signed_sums(values)
-        return sum(abs(s) >= observed for s in sums) / len(sums)
-    values += [0.0] * (-len(values) % 8)  # par paquets de 8 écarts : un octet au hasard choisit une des 256 sommes
-    tables = [signed_sums(values[i : i + 8]) for i in range(0, len(values), 8)]
-    draw = random.Random(0).randbytes
-    sums = (sum(map(operator.getitem, tables, draw(len(tables)))) for _ in range(10_000))
-    return (1 + sum(abs(s) >= observed for s in sums)) / 10_001
+        observed -= max(sizes) if len(sizes) == 1 else 0  # les sommes vont de 2 en 2 écarts
+        return math.erfc(max(0, observed) / math.sqrt(2 * sum(value * value for value in values)))
+    flips = product((1, 0), repeat=n)  # 1 : l'écart garde son signe ; 0 : il en change
+    if n > 16:  # l'observé compte avec les 10 000 tirages : p n'est jamais nul
+        draw, coin = random.Random(0).randbytes, bytes([0, 1]) * 128  # un octet : pile ou face
+        flips = chain([[1] * n], (draw(n).translate(coin) for _ in range(10_000)))
+    return fmean(abs(2 * sum(compress(values, f)) - total) >= observed for f in flips)
 
 
 def compare(before, after, k):
-    """Pour le MRR et le Hit Rate à k : l'écart (des valeurs arrondies), son erreur type et son p ; puis combien de
-    questions montent, descendent, restent. Lève `Faute` si les questions ou leurs documents attendus diffèrent."""
-    for key in before["expected"] | after["expected"]:
-        if before["expected"].get(key) != after["expected"].get(key):
-            what = "n'est pas autant de fois dans les deux fichiers, avec les mêmes documents pertinents"
-            raise Faute(f"{before['path']} et {after['path']} : la question {key[0]!r:.60} {what}")
-    pairs = [(rank, after["positions"][key]) for key, rank in before["positions"].items()]
-    gaps = {
-        "mrr": [(b and 1 / b) - (a and 1 / a) for a, b in pairs],
-        "hit_rate": [(0 < b <= k) - (0 < a <= k) for a, b in pairs],
-    }
-    old, new = (metrics(list(side["positions"].values()), k) for side in (before, after))
+    """Pour le MRR et le Hit Rate à k : l'écart (des valeurs affichées), son erreur type et son p ;
+    puis combien de questions montent, descendent, restent. Les deux côtés ont les mêmes clés."""
+    pairs = [(rank, after[key]) for key, rank in before.items()]
+    gaps = {"mrr": [(b and 1 / b) - (a and 1 / a) for a, b in pairs]}
+    gaps["hit_rate"] = [(0 < b <= k) - (0 < a <= k) for a, b in pairs]
+    old, new = (metrics(list(side.values()), k) for side in (before, after))
     result = {}
-    for metric, index in (("mrr", 2), ("hit_rate", 0)):
-        values = gaps[metric]
+    for metric, at in (("mrr", 2), ("hit_rate", 0)):
+        error = stdev(gaps[metric]) / math.sqrt(len(pairs)) if len(pairs) > 1 else None
         result[metric] = {
-            "difference": round(new[index] - old[index], 4),
-            "standard_error": round(stdev(values) / math.sqrt(len(values)), 4) if len(values) > 1 else None,
-            "p_value": round(p_value(values), 4),
+            "difference": round(new[at] - old[at], 4),
+            "standard_error": None if error is None else round(error, 4),
+            "p_value": round(p_value(gaps[metric]), 4),
         }
     moves = Counter((gap > 0) - (gap < 0) for gap in gaps["mrr"])
     return result | {"hausse": moves[1], "baisse": moves[-1], "stable": moves[0]}
 
 
+# --- 4. L'écran et la ligne de commande
+
+
 def report_lines(reports, sides):
-    """Le tableau des mesures (avant, après, écart) et l'histogramme des positions, pour l'écran."""
-    reports, columns = list(reports.values()), ["", "avant", "après", "écart"]
+    """Le tableau des mesures (avant, après, écart) et l'histogramme des positions."""
+    reports = list(reports.values())
     ks = list(reports[0]["hit_rate"])
     rows = [(f"Hit Rate@{k}", *(r["hit_rate"][k] for r in reports)) for k in ks]
     rows += [(f"MRR@{k}", *(r["mrr_at_k"][k] for r in reports)) for k in ks]
-    lines = ["".join(f"{column:>12}" for column in columns)] * (len(reports) > 1)
+    lines = ["".join(f"{title:>12}" for title in ("", "avant", "après", "écart"))]
+    lines = lines if len(reports) > 1 else []
     for name, *values in [*rows, ("MRR", *(r["mrr"] for r in reports))]:
         gap = f"{values[1] - values[0]:>+12.4f}" if len(values) > 1 else ""
         lines.append(f"{name:>12}" + "".join(f"{value:>12.4f}" for value in values) + gap)
     lines += ["", "Nombre de questions selon la position du premier document pertinent :"]
-    for low, high in zip([1, *(k + 1 for k in sorted(ks)), 0], [*sorted(ks), math.inf, 0]):
-        counts = [sum(low <= rank <= high for rank in side["positions"].values()) for side in sides.values()]
-        label = f"{low} à {high}" if low < high < math.inf else f"{low} ou plus" if low < high else low or "absent"
-        bars = [f"{count:>8} {'█' * round(24 * count / reports[0]['questions']):<24}" for count in counts]
-        lines.append((f"{label:>12}" + "".join(bars)).rstrip())
+    ends = sorted(ks)
+    for low, high in zip([1, *(k + 1 for k in ends), 0], [*ends, math.inf, 0]):
+        label = f"{low} à {high}" if low < high < math.inf else f"{low} ou plus"
+        label = label if low < high else low or "absent"
+        line = f"{label:>12}"
+        for side in sides:
+            count = sum(low <= rank <= high for rank in side.values())
+            line += f"{count:>8} {'█' * round(24 * count / len(side)):<24}"
+        lines.append(line.rstrip())
     return lines
 
 
 def comparison_lines(comparison, before, after, k):
-    """Ce que la comparaison permet de dire, pour l'écran."""
+    """Ce que la comparaison permet de dire : les mouvements, les pires baisses, l'incertitude."""
     up, down, still = (comparison[name] for name in ("hausse", "baisse", "stable"))
-    lines = [f"{up} question(s) en hausse, {down} en baisse, {still} stable(s)"]
-    falls = sorted((((b and 1 / b) - 1 / a, key[0], a, b) for key, a in before.items() if a and (b := after[key]) != a))
-    for gap, question, a, b in falls[:5]:
-        lines += [f"  baisse : {question!r:.60}, position {a} → {b or 'absent'}"] * (gap < 0)
-    for metric, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
-        gap, error, p = comparison[metric].values()
-        says = f"un tel écart serait {'rare' if p <= 0.05 else 'banal'} si rien n'avait changé"
-        if up + down < 6:
-            says = "trop peu de questions ont bougé pour conclure (p ne passe sous 0.05 qu'à partir de 6)"
-        error = "indisponible" if error is None else f"{error:.4f}"
-        shown = f"= {p:g}" if p >= 0.0001 else "< 0.0001"
-        lines.append(f"{name} : écart {gap:+.4f}, erreur type {error}, p {shown} ; {says}.")
+    lines = [f"\nQuestions en hausse : {up}, en baisse : {down}, stables : {still}"]
+    falls = [(1 / b if b else 0, a, b, key[0]) for key, a in before.items() if a and ...]
     return lines
 
 
-# --- 4. La ligne de commande --------------------------------------------------------------------------------------
-
-# Les messages d'argparse qu'on peut lire ici, en français.
-FRENCH = {
-    "usage: ": "usage : ",
-    "options": "options ",
-    "ignored explicit argument %r": "cette option n'admet pas de valeur (%r)",
-    "positional arguments": "fichiers ",
-    "show this help message and exit": "affiche cette aide",
-    "%(prog)s: error: %(message)s\n": "%(prog)s : %(message)s\n",
-    "argument %(argument_name)s: %(message)s": "%(argument_name)s : %(message)s",
-    "unrecognized arguments: %s": "arguments inconnus : %s",
-    "expected one argument": "une valeur est attendue",
-    "expected at least one argument": "au moins une valeur est attendue",
-}
-
-
-def at_least_one(text):
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", text):
-        raise argparse.ArgumentTypeError(f"un entier d'au moins 1 est attendu, pas « {text} »")
-    return int(text)
-
-
-def parse(argv):
-    argparse._ = lambda text: FRENCH.get(text, text)
-    parser = argparse.ArgumentParser(description="Hit Rate et MRR, avant et après l'affinage.", allow_abbrev=False)
-    add = parser.add_argument
-    add("avant", nargs="?", metavar="AVANT", help="run, ou fichier au format de l'exercice (sans fichier : l'exemple)")
-    add("apres", nargs="?", metavar="APRES", help="le second, à comparer au premier")
-    add("--qrels", metavar="FICHIER", help="les jugements, pour des runs")
-    add(
-        "--k",
-        metavar="K",
-        type=at_least_one,
-        nargs="+",
-        default=[1, 5, 10],
-        help="profondeurs (par défaut : 1 5 10) ; à donner après les fichiers",
-    )
-    add("--details", metavar="FICHIER", help="écrit une ligne JSON par question (« hit » au premier k)")
-    add("--json", action="store_true", help="le bilan en JSON sur la sortie standard")
-    return parser.parse_args(argv)
-
-
-def run(argv):
-    """Toute l'évaluation, pour l'écran ou en JSON."""
-    options = parse(argv)
-    ks = list(dict.fromkeys(options.k))
-    qrels = None if options.qrels is None else read_qrels(options.qrels)
-    paths = {"avant": options.avant, "apres": options.apres}
-    if qrels and options.avant is None:
-        raise Faute("--qrels : indiquez aussi le run à évaluer")
-    sides = {name: evaluate(path, qrels) for name, path in paths.items() if path is not None}
-    sides = sides or {"avant": exercise_side(EXEMPLE)}
-    reports = {name: report(side, ks) for name, side in sides.items()}
-    positions = {name: side["positions"] for name, side in sides.items()}
-    comparison = compare(*sides.values(), ks[0]) if len(sides) > 1 else None
-    if options.details is not None:
-        with open(options.details, "w", encoding="utf-8", errors="replace") as file:
-            for key in positions["avant"]:
-                ranks = {name: found[key] for name, found in positions.items()}
-                line = {
-                    name: {"position": r, "hit": 0 < r <= ks[0], "reciprocal_rank": r and 1 / r}
-                    for name, r in ranks.items()
-                }
-                file.write(
-                    json.dumps({"question": key[0]} | (line if comparison else line["avant"]), ensure_ascii=False)
-                    + "\n"
-                )
-    if options.json:
-        print(json.dumps({"avant": None, "apres": None} | reports | {"comparaison": comparison}, indent=2))
-        return
-    if options.avant is None:
-        print(
-            "L'exemple de l'exercice : pour Q1, la recherche trouve doc_a, doc_b, doc_c et il fallait doc_b ; pour Q2,"
-        )
-        print("elle trouve doc_x, doc_y et il fallait doc_z. Avec vos fichiers : retrieval_eval.py AVANT [APRES]\n")
-    print("\n".join(report_lines(reports, sides)) + "\n")
-    for name, r in reports.items():
-        counts = f"questions : {r['questions']}, dont sans résultat : {r['sans_resultat']}"
-        print(f"{paths[name] or 'exemple'} ; {counts} ; écartées faute de jugement : {r['sans_jugement']}")
-    if comparison:
-        print("\n" + "\n".join(comparison_lines(comparison, *positions.values(), ks[0])))
-
-
-def main(argv=None):
-    """Le point d'entrée : rend 0, ou 2 après une phrase pour toute faute de l'utilisateur."""
-    try:
-        run(argv)
-        print(end="", flush=True)
-        return 0
-    except Faute as fault:
-        print(f"retrieval_eval.py : {fault}", file=sys.stderr)
-    except OSError as fault:
-        print(f"retrieval_eval.py : {fault.filename or 'sortie'} : écriture impossible", file=sys.stderr)
-    return 2
-
-
-if __name__ == "__main__":
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? » au lieu d'échouer
-    sys.exit(main())
+def run(argv): ...
