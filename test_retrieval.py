@@ -185,8 +185,8 @@ class AvecFichiers(unittest.TestCase):
         return self.file(name, {**data, "documents_pertinents": pertinents})
 
 
-# Un même run dans tous les formats : pour q1, d1 puis d2 puis d3, et d2 est pertinent ; pour q2, d9,
-# jugé sans intérêt ; q3 manque au run ; « inconnue » manque aux jugements.
+# Un même run dans tous les formats : pour q1, d1 puis d2 puis d3, et d2 est pertinent ; pour q2,
+# d9, jugé sans intérêt ; q3 manque au run ; « inconnue » manque aux jugements.
 RUNS = {
     "TREC": """\
 q1 Q0 d1 1 3.0 essai
