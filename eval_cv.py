@@ -407,7 +407,7 @@ def load_journal(path):
         except (ValueError, RecursionError, TypeError, KeyError):
             print(f"{path} : ligne {n} illisible, sans doute coupée", file=sys.stderr)
     if "settings" not in journal:
-        raise Arret(f"{path} : ce n'est pas un journal de ce script")
+        raise Arret(f"{path} : ce n'est pas un journal")
     return journal
 
 
@@ -461,7 +461,7 @@ def demo_ask(params, **about):
         text = json.dumps({"justification": "…", **dict(zip(CRITERIA, cycle(marks)))})
     else:  # trois lignes du CV, avec un tiret si le prompt en a
         dash = "- " if "\n- " in parts[0] else ""
-        text = "\n".join(dash + line for line in parts[1].splitlines()[:3])
+        text = "\n".join(dash + line for line in parts[-2].splitlines()[:3])
     message = {"stop_reason": "end_turn", "content": [{"type": "text", "text": text}]}
     return as_message({"message": message})
 
@@ -518,8 +518,8 @@ def parse(argv, **saved):
     add("--demo", dest="model", action="store_const", const=DEMO, help="sans modèle ni clé")
     parser.set_defaults(**saved)
     options = parser.parse_args(argv)
-    if min(options.passages, options.paralleles) < 1:
-        raise Arret("--passages et --paralleles : un entier d'au moins 1 est attendu")
+    if not all(0 < n < 10_000 for n in (options.passages, options.paralleles)):
+        raise Arret("--passages, --paralleles : un entier de 1 à 9999")
     return options
 
 

@@ -64,6 +64,7 @@ class Api:
         self.batch_result = lambda item: "succeeded"
         self.polls_before_end = 1
         self.lose_creations = 0
+        self.create_status = 200
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -77,6 +78,8 @@ class Api:
                     return self.reply(*api.answer(body))
                 number = f"msgbatch_{len(api.batches)}"
                 api.batches[number] = body["requests"]
+                if api.create_status != 200:
+                    return self.reply(api.create_status, error("x", "refusé"))
                 if api.lose_creations:
                     api.lose_creations -= 1
                     self.close_connection = True
@@ -88,7 +91,8 @@ class Api:
                 if number not in api.batches:
                     return self.reply(404, error("not_found_error", "no such batch"))
                 if self.path.endswith("/results"):
-                    lines = [json.dumps(api.item(item)).encode() for item in api.batches[number]]
+                    items = map(api.item, api.batches[number])
+                    lines = [json.dumps(item).encode() for item in items if item]
                     random.shuffle(lines)
                     return self.reply(200, b"\n".join(lines))
                 api.polls_before_end -= 1
@@ -132,6 +136,8 @@ class Api:
     def item(self, request):
         """Le résultat d'une requête de lot."""
         kind = self.batch_result(request)
+        if kind == "missing":
+            return None
         result = {"type": kind}
         if kind == "succeeded":
             result["message"] = self.answer(request["params"])[1]
@@ -813,7 +819,8 @@ class CommandLine(WithApi):
             *arguments,
             (["--cas", str(self.folder / "absent.json")], "absent.json : "),
             (["--prompts", self.file("vide.txt", " \n")], "vide.txt : le fichier est vide"),
-            (["--passages", "0"], "un entier d'au moins 1"),
+            (["--passages", "0"], "un entier de 1 à 9999"),
+            (["--demo", "--passages", "1" + "0" * 20], "un entier de 1 à 9999"),
             (["--paralleles", "x"], "--paralleles"),
             (["--cas", str(self.folder)], f"{self.folder} : "),
             (["--sortie", self.file("fichier", "x")], "fichier : "),
@@ -927,6 +934,13 @@ class Demo(WithApi):
         cv = "a : 1\nb : 2\nc : 3\nd : 4"
         for prompt, expected in [("Résume.", "a : 1\nb : 2\nc : 3"), ("Règles :\n- x", "- a : 1")]:
             self.assertIn(expected, eval_cv.run_prompt(cv, prompt, ask=eval_cv.demo_ask))
+
+    def test_short_words_and_prompts_that_quote_tags(self):
+        cases = self.cases([{"input": "CV", "expected_focus": "PHP, SQL"}])
+        prompt = self.file("p.txt", "Résume le CV, entre <cv> et </cv>.")
+        self.script("--demo", "--cas", cases, "--prompts", prompt, prompt)
+        summary = eval_cv.run_prompt("a : 1", "Entre <cv> et </cv>.", ask=eval_cv.demo_ask)
+        self.assertEqual(summary, "a : 1")
 
     def test_resumed_as_a_demo(self):
         self.script("--demo", "--passages", "1")

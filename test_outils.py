@@ -16,9 +16,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-import eval_cv
-from eval_cv import CRITERIA
-from test_eval_cv import CASES, GOOD, HERE, KEY, WithApi, error, message
+from test_eval_cv import CASES, CRITERIA, GOOD, HERE, KEY, WithApi, error, eval_cv, message
 
 sys.path.insert(0, str(HERE / "outils"))
 
@@ -118,6 +116,9 @@ class Page(Outils):
         self.script("--passages", "1", code=1)
         self.assertIn("résumé ? coupé", self.page())
 
+    def test_a_folder_is_not_a_journal(self):
+        self.assertIn(". : ", self.main(page.run, ".", code=2)[1])
+
     def test_newest_journal_by_default(self):
         self.assertIn("aucun journal", self.tool("page.py").stderr)
         self.script("--demo", "--passages", "1")
@@ -208,9 +209,10 @@ class Lots(WithApi):
             found = self.lots_json("--passages", "1")["versions"]
             self.assertEqual(found["V1"]["graded"] + found["V2"]["graded"], 5)
 
-    def cut(self, when):
+    def cut(self, when, *options):
         """Coupe le processus au moment dit par `when(journal)`."""
-        process = self.process("--passages", "1", script="outils/lots.py")
+        options = options or ("--passages", "1")
+        process = self.process(*options, script="outils/lots.py")
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             if any(self.folder.glob("resultats/*.jsonl")) and when(self.records()):
@@ -240,6 +242,31 @@ class Lots(WithApi):
         self.api.lose_creations = 1
         self.assertIn("vérifiez dans la console", self.lots("--passages", "1", code=2)[1])
         self.assertEqual(len(self.api.batches), 1)
+
+    def test_interrupted_creation_is_code_130_and_server_error_leaves_a_doubt(self):
+        self.api.create_status = 500
+        err = self.lots("--passages", "1", code=2)[1]
+        self.assertIn("vérifiez dans la console", err)
+        self.api.create_status = 400
+        self.assertNotIn("console", self.lots("--passages", "1", code=2)[1])
+        self.api.create_status = 200
+        self.api.batch = lambda number, ended: b"<html>portail captif</html>"
+        self.assertIn("lot non cr", self.lots("--passages", "1", code=2)[1])
+
+    def test_results_no_longer_needed_are_kept(self):
+        self.api.polls_before_end = 10**9
+        self.cut(lambda records: any("batch" in record for record in records), "--passages", "2")
+        self.api.polls_before_end = 1
+        self.lots("--reprendre", str(self.journal()), "--passages", "1")
+        self.lots("--reprendre", str(self.journal()), "--passages", "2")
+        self.assertEqual(self.sizes(), [12, 6, 6])  # aucun résumé n'est repayé
+
+    def test_result_that_is_missing_is_a_cause(self):
+        results = iter(["missing"])
+        self.api.batch_result = lambda item: next(results, "succeeded")
+        found = self.lots_json("--passages", "1")["versions"]
+        self.assertIn("résumé : requête absente des résultats du lot", found["V1"]["impossible"])
+        self.assertEqual(self.sizes(), [6, 5])
 
     def test_batch_that_is_gone_says_so(self):
         self.api.polls_before_end = 10**9
@@ -311,7 +338,7 @@ class GenererCas(WithApi):
     def test_wrong_use_is_one_sentence_before_any_call(self):
         wrong = self.file("cas.json", "[1]")
         for arguments, expected in [
-            (["1", str(self.folder / "absent" / "x.json")], "un dossier qui existe"),
+            (["1", str(self.folder / "absent" / "x.json")], "un dossier où écrire"),
             (["0", str(self.folder / "x.json")], "un entier d'au moins 1"),
             (["1", wrong], "cas.json, cas n° 1"),
             (["1"], "usage incorrect"),

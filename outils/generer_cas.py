@@ -79,8 +79,8 @@ def run(argv):
     parser.add_argument("--modele", metavar="NOM", default=eval_cv.MODEL, help=eval_cv.MODEL)
     options = parser.parse_args(argv)
     path = Path(options.fichier).resolve()
-    if options.n < 1 or not path.parent.is_dir():
-        raise Arret(f"{path} : un entier d'au moins 1 et un dossier qui existe sont attendus")
+    if options.n < 1 or not os.access(path.parent, os.W_OK):
+        raise Arret(f"{path} : un entier d'au moins 1 et un dossier où écrire sont attendus")
     start = len(eval_cv.load_cases(path)) if path.exists() else 0
     pool, added, causes = ThreadPoolExecutor(20), 0, Counter()
     numbers = range(start, start + options.n)

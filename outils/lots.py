@@ -4,10 +4,11 @@
     python outils/lots.py --cas mes_cas.json --passages 3
 
 Moitié prix, mais deux lots à la suite (les résumés, puis les notations), de 24 heures au plus
-chacun. Fermez l'ordinateur : `--reprendre JOURNAL` retrouve le lot, sans rien payer deux fois.
+chacun. Fermez l'ordinateur : `lots.py --reprendre JOURNAL` retrouve le lot sans rien repayer.
 """
 
 import json
+import os
 import sys
 import time
 from contextlib import suppress
@@ -38,27 +39,29 @@ def ask(journal, queue, received, params, version, passage):
 
 def send(path, queue):
     """Envoie ce qui attend, une seule fois : un nouvel essai pourrait payer un second lot."""
-    items = [{"custom_id": key, "params": record["request"]} for key, record in queue.items()]
-    for start in range(0, len(items), REQUESTS):
+    for start in range(0, len(queue), REQUESTS):
+        sent = dict(list(queue.items())[start : start + REQUESTS])
+        items = [{"custom_id": key, "params": record["request"]} for key, record in sent.items()]
         try:
             batches = eval_cv.client().with_options(max_retries=0).messages.batches
-            batch = batches.create(requests=items[start : start + REQUESTS])
+            write(path, {"batch": batches.create(requests=items).id, "requests": sent})
         except (Exception, KeyboardInterrupt) as error:
-            refused = isinstance(error, (ImportError, TypeError)) or hasattr(error, "status_code")
-            doubt = "" if refused else " (ou créé : vérifiez dans la console avant de reprendre)"
-            raise Arret(f"lot non créé{doubt} ; {fault_of(error)}") from None
-        write(path, {"batch": batch.id})
+            refused = getattr(error, "status_code", 500) < 500
+            if not refused and not isinstance(error, (ImportError, TypeError)):
+                print("\nLot peut-être créé : vérifiez dans la console.", file=sys.stderr)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise Arret(f"lot non créé ; {fault_of(error)}") from None
 
 
 def unfinished(path):
-    """Les lots que le journal annonce, et dont il n'a pas les résultats."""
-    sent = []
+    """Les lots, {identifiant: requêtes}, dont le journal n'a pas encore les résultats."""
+    sent = {}
     for line in Path(path).read_bytes().split(b"\n"):
-        with suppress(ValueError, TypeError, KeyError, RecursionError):  # une autre sorte de ligne
+        with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
             record = json.loads(line)
-            if record.get("collected") in sent:
-                sent.remove(record["collected"])
-            sent.append(record["batch"])
+            sent.pop(record.get("collected"), None)
+            sent[record["batch"]] = record["requests"]
     return sent
 
 
@@ -74,24 +77,22 @@ def outcome(item):
     return {"cause": known.get(kind, f"requête en erreur dans le lot : {reason:.200}")}
 
 
-def collect(path, batch_id, queue, received):
+def collect(path, batch_id, requests, received):
     """Attend la fin d'un lot, de moins en moins souvent, et en écrit les résultats au journal."""
-    pause = 1
+    batches, pause = eval_cv.client().messages.batches, 1
     try:
-        batches = eval_cv.client().messages.batches
         while (batch := batches.retrieve(batch_id)).processing_status != "ended":
             print(f"Lot {batch_id} : {batch.request_counts.processing} à faire", file=sys.stderr)
             time.sleep(pause)
             pause = min(60, 2 * pause)
         items = list(batches.results(batch_id))  # dans le désordre
     except Exception as error:
-        renounce = "reprenez plus tard ou, pour y renoncer, retirez sa ligne du journal"
-        raise Arret(f"lot {batch_id} : {renounce} ; {fault_of(error)}") from None
-    for item in items:
-        key = getattr(item, "custom_id", None)
-        if key in queue and key not in received:
-            write(path, queue[key] | outcome(item))
-            received.add(key)
+        advice = "reprenez plus tard, ou retirez sa ligne du journal"
+        raise Arret(f"lot {batch_id} : {advice} ; {fault_of(error)}") from None
+    found = {getattr(item, "custom_id", None): outcome(item) for item in items}
+    for key, record in requests.items():
+        write(path, record | found.get(key, {"cause": "requête absente des résultats du lot"}))
+        received.add(key)
     write(path, {"collected": batch_id})
 
 
@@ -107,12 +108,12 @@ def in_batches(journal):
             return results
         if not unfinished(path):
             send(path, queue)
-        for batch_id in unfinished(path):
-            collect(path, batch_id, queue, received)
+        for batch_id, requests in unfinished(path).items():
+            collect(path, batch_id, requests, received)
     raise Arret("des réponses manquent encore après deux lots, reprenez le journal")
 
 
 if __name__ == "__main__":
     if "--help" in sys.argv:
         print(__doc__)
-    sys.exit(eval_cv.main(partial(eval_cv.run, evaluate=in_batches)))
+    os._exit(eval_cv.main(partial(eval_cv.run, evaluate=in_batches)))

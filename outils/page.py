@@ -168,8 +168,8 @@ def run(argv):
     parser.error = eval_cv.refuse
     parser.add_argument("journal", nargs="?", help="le plus récent de resultats/, par défaut")
     path = Path(parser.parse_args(argv).journal or newest_journal())
-    target = path.with_suffix(".html")
     pieces = page(*reread(path))
+    target = path.with_suffix(".html")
     with target.open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(pieces)
     print(f"Page à lire : {target}")
@@ -177,4 +177,4 @@ def run(argv):
 
 
 if __name__ == "__main__":
-    sys.exit(eval_cv.main(run))
+    os._exit(eval_cv.main(run))
