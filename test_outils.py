@@ -1,9 +1,11 @@
-"""Les tests des outils : la page, les lots, la génération de cas. Le serveur et les gestes communs
-sont ceux de test_eval_cv.py.
+"""Les tests des outils : la page, les lots, la génération de cas, l'accord avec le juge. Le serveur
+et les gestes communs sont ceux de test_eval_cv.py.
 
 python -m unittest test_outils
 """
 
+import csv
+import io
 import itertools
 import json
 import os
@@ -20,6 +22,7 @@ from test_eval_cv import CASES, CRITERIA, GOOD, HERE, KEY, WithApi, error, eval_
 
 sys.path.insert(0, str(HERE / "outils"))
 
+import accord
 import generer_cas
 import lots
 import page
@@ -348,9 +351,180 @@ class GenererCas(WithApi):
         self.assertEqual(self.api.requests, [])
 
 
+class Agreement(unittest.TestCase):
+    """Les mesures, sur des couples (votre note, celle du juge) vérifiables à la main."""
+
+    def agreement(self, *pairs, name="exactitude"):
+        marked = [{"human": {name: human}, "judge": {name: judge}} for human, judge in pairs]
+        return accord.agreement(marked, name)
+
+    def test_three_summaries(self):
+        found = self.agreement((5, 6), (6, 8), (7, 7))  # écarts : 1, 2 et 0
+        expected = {"n": 3, "human": 6, "judge": 7, "bias": 1, "absolute_gap": 1}
+        self.assertEqual({key: found[key] for key in expected}, expected)
+        self.assertEqual(found["within_one"], 0.6667)  # deux sur trois
+        self.assertEqual(found["standard_error"], 0.5774)  # écart type 1, divisé par √3
+        self.assertEqual(found["p_value"], 0.5)  # ++ et --, sur quatre tirages de signes
+
+    def test_kappa(self):
+        self.assertEqual(self.agreement((2, 2), (4, 4))["kappa"], 1)
+        # Écarts au carré : 4 et 4. Au hasard : 4, 0, 0 et 4, de moyenne 2. 1 - 4/2 = -1.
+        self.assertEqual(self.agreement((2, 4), (4, 2))["kappa"], -1)
+        # Écarts : 1 et 0, de moyenne 1/2. Au hasard : 1, 0, 9 et 4, de moyenne 3,5 ; 1 - 1/7.
+        self.assertEqual(self.agreement((2, 3), (5, 5))["kappa"], 0.8571)
+
+    def test_undefined_is_none(self):
+        self.assertIsNone(self.agreement((2, 5), (4, 5))["kappa"])  # une seule note du juge
+        self.assertIsNone(self.agreement((2, 2), (4, 4), name="moyenne")["kappa"])
+        self.assertIsNone(self.agreement((2, 2))["standard_error"])
+        self.assertEqual(set(self.agreement().values()), {0, None})
+
+
+class Accord(Outils):
+    """Six CV, deux prompts, deux passages aux mêmes réponses : douze résumés. Le juge met 6 partout
+    à ceux de V1, et 8 partout à ceux de V2, qui commencent par un tiret."""
+
+    def setUp(self):
+        super().setUp()
+        cases = [{"input": f"CV n° {n}", "expected_focus": "l'essentiel"} for n in range(6)]
+        options = ("--cas", self.cases(cases), "--passages", "2", "--sortie", str(self.folder))
+        journal = eval_cv.open_journal(options)[1]
+        self.journal_path = str(journal["path"])
+        ask = partial(eval_cv.ask_once, journal, self.answer)
+        eval_cv.run_versions(**journal["settings"]["run"], ask=ask)
+        self.path = self.folder / "a_noter.csv"
+
+    def answer(self, params, **about):
+        text = params["messages"][0]["content"]
+        reply = json.dumps(GOOD | dict.fromkeys(CRITERIA, 8 if "- CV" in text else 6))
+        if "output_config" not in params:
+            dash = "- " if text.startswith(eval_cv.PROMPT_V2) else "Le "
+            reply = dash + re.search(r"CV n° \d", text)[0]
+        return eval_cv.as_message({"message": message(reply)})
+
+    def accord(self, *arguments, code=0):
+        return self.main(accord.run, self.journal_path, str(self.path), *arguments, code=code)
+
+    def rows(self, delimiter=";"):
+        text = self.path.read_text(encoding="utf-8-sig")
+        return list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
+
+    def fill(self, mark, **how):
+        """Remplit la feuille : `mark(résumé)` donne la même note à tous les critères."""
+        rows = [row | dict.fromkeys(CRITERIA, mark(row["resume"])) for row in self.rows()]
+        self.save(rows, **how)
+
+    def save(self, rows, delimiter=";", encoding="utf-8-sig"):
+        with open(self.path, "w", encoding=encoding, newline="") as file:
+            sheet = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+            sheet.writeheader()
+            sheet.writerows(rows)
+
+    def report(self):
+        return json.loads(self.accord("--json")[0])
+
+    def test_the_sheet_is_blind_without_repeats_and_shares_out_the_versions(self):
+        self.accord("--exporter", "--nombre", "8")
+        self.assertEqual(self.api.requests, [])
+        self.assertTrue(self.path.read_bytes().startswith(b"\xef\xbb\xbfnumero;cv;attendu;resume;"))
+        rows = self.rows()
+        self.assertEqual(list(rows[0]), ["numero", "cv", "attendu", "resume", *CRITERIA])
+        self.assertEqual({row[name] for row in rows for name in CRITERIA}, {""})
+        self.assertEqual(sum("Le CV" in row["resume"] for row in rows), 4)
+        self.assertEqual(len({row["resume"] for row in rows}), 8)
+
+    def test_fewer_summaries_than_asked(self):
+        self.assertIn("12 résumés à noter", self.accord("--exporter")[0])
+        self.assertEqual(len(self.rows()), 12)
+
+    def test_an_existing_sheet_is_never_overwritten(self):
+        self.path.write_text("mes notes")
+        self.assertIn("a_noter.csv", self.accord("--exporter", code=2)[1])
+        self.assertEqual(self.path.read_text(), "mes notes")
+
+    def test_no_text_can_become_a_formula(self):
+        self.accord("--exporter")
+        self.assertIn("\u200b- CV n° 0", [row["resume"] for row in self.rows()])
+        self.assertIn("Le CV n° 0", [row["resume"] for row in self.rows()])
+
+    def test_reads_the_sheet_back(self):
+        self.accord("--exporter")
+        self.fill(lambda text: "7,5" if "- CV" in text else "5")
+        report = self.report()
+        self.assertEqual((report["n"], report["skipped"]), (12, 0))
+        self.assertEqual(
+            report["versions"], {"V1": {"human": 5, "judge": 6}, "V2": {"human": 7.5, "judge": 8}}
+        )
+        self.assertEqual(list(report["criteria"]), ["moyenne", *CRITERIA])
+        for found in report["criteria"].values():  # écarts : six fois 1, six fois 0,5
+            self.assertEqual((found["bias"], found["within_one"]), (0.75, 1))
+            self.assertEqual(found["p_value"], 0.0005)  # 2 tirages sur 4096
+        self.assertIn("Le juge note plus haut que vous", self.accord()[0])
+
+    def test_one_mark_apart_is_within_one_whatever_the_thirds(self):
+        self.accord("--exporter")
+        journal = Path(self.journal_path)
+        text = journal.read_text(encoding="utf-8").replace('couverture\\": 6', 'couverture\\": 7')
+        journal.write_text(text, encoding="utf-8")  # le juge : 6,333… ou 8
+        self.save([row | dict(zip(CRITERIA, ("7", "7", "8"))) for row in self.rows()])  # 7,333…
+        self.assertEqual(self.report()["criteria"]["moyenne"]["within_one"], 1)
+
+    def test_a_sheet_saved_again_by_a_spreadsheet(self):
+        self.accord("--exporter")
+        self.fill(lambda text: "6", delimiter=",", encoding="utf-8")
+        rows = [row | {"remarque": "à revoir, peut-être"} for row in self.rows(",")]
+        rows[0] |= {"resume": rows[0]["resume"].replace("\u200b", "").replace(" ", "\u00a0")}
+        self.save(rows[::-1], delimiter=",", encoding="utf-8")
+        self.assertEqual(self.report()["n"], 12)
+
+    def test_empty_rows_are_skipped_and_counted(self):
+        self.accord("--exporter")
+        self.fill(lambda text: "6" if "5" in text else " ")
+        self.assertEqual((self.report()["n"], self.report()["skipped"]), (2, 10))
+        out, _ = self.accord()
+        self.assertIn("lignes vides : 10", out)
+        self.assertIn("2 résumés notés en entier : il en faut au moins 6 pour conclure", out)
+        self.fill(lambda text: "")
+        self.accord(code=1)
+
+    def test_a_row_marked_in_part_counts_where_it_is_marked(self):
+        self.accord("--exporter")
+        self.save([row | {"concision": "6"} for row in self.rows()])
+        criteria = self.report()["criteria"]
+        self.assertEqual([criteria[name]["n"] for name in ("concision", "moyenne")], [12, 0])
+
+    def test_versions_ranked_the_other_way(self):
+        self.accord("--exporter")
+        self.fill(lambda text: "9" if "Le CV" in text else "4")
+        self.assertIn("Il ne classe pas les versions comme vous", self.accord()[0])
+
+    def test_the_largest_disagreements_come_with_the_justification(self):
+        self.accord("--exporter")
+        self.fill(lambda text: "1" if text == "Le CV n° 3" else "7")
+        number = next(row["numero"] for row in self.rows() if row["resume"] == "Le CV n° 3")
+        first = re.search(r"n° .*", self.accord()[0])[0]
+        self.assertEqual(first, f"n° {number} (V1), vous 1.00, le juge 6.00 : Fidèle, un peu long.")
+
+    def test_a_wrong_sheet_is_a_sentence_with_its_line(self):
+        self.accord("--exporter")
+        rows = self.rows()
+        for change, expected in [
+            ({"exactitude": "11"}, "ligne 2 : exactitude va de 0 à 10, pas 11"),
+            ({"exactitude": "nan"}, "ligne 2 : exactitude va de 0 à 10, pas nan"),
+            ({"exactitude": "bien"}, "ligne 2 : exactitude va de 0 à 10, pas bien"),
+            ({"exactitude": "7", "resume": "autre"}, "ligne 2 : ce résumé n'est pas de ce journal"),
+        ]:
+            self.save([rows[0] | change, *rows[1:]])
+            self.assertIn(expected, self.accord(code=2)[1])
+        self.save([{name: row[name] for name in row if name != "concision"} for row in rows])
+        self.assertIn("ligne 1 : la colonne concision manque", self.accord(code=2)[1])
+        self.path.write_bytes("numero;cv;é".encode("cp1252"))
+        self.assertIn("a_noter.csv : ce n'est pas un CSV en UTF-8", self.accord(code=2)[1])
+
+
 class Everywhere(Outils):
     def test_tools_work_from_any_folder_and_have_help(self):
-        for name in ("page.py", "lots.py", "generer_cas.py"):
+        for name in ("page.py", "lots.py", "generer_cas.py", "accord.py"):
             done = self.tool(name, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
             self.assertIn("usage: ", done.stdout)
