@@ -980,5 +980,54 @@ class Reading(WithApi):
         self.assertNotIn(b"page.py", done.stderr)
 
 
+class Readme(WithApi):
+    """Ce que montre le README est ce que les scripts affichent."""
+
+    README = (HERE / "README.md").read_text(encoding="utf-8")
+
+    def block(self, after, language):
+        """Le premier bloc de code de ce langage après un passage du README, sans son retrait."""
+        pattern = rf"{re.escape(after)}.*?\n( *)```{language}\n(.*?)\n *```"
+        indent, content = re.search(pattern, self.README, re.DOTALL).groups()
+        return "\n".join(line.removeprefix(indent) for line in content.split("\n"))
+
+    def test_demo_output(self):
+        expected = self.block("## Lire un résultat", "text")
+        self.assertEqual(self.script("--demo")[0].strip(), expected)
+
+    def test_another_task_as_written(self):
+        """Les trois étapes de la section « une autre tâche », suivies à la lettre."""
+        source = (HERE / "eval_cv.py").read_text(encoding="utf-8")
+        start = source.index("CRITERIA = {")
+        end = source.index("}\n", start) + 2
+        source = source[:start] + self.block("1. Copiez", "python") + "\n" + source[end:]
+        script = self.file("eval_cv.py", source.replace("un résumé de CV", "un résumé de ticket"))
+        self.file("cases.json", self.block("2. Écrivez", "json"))
+        done = subprocess.run(
+            [sys.executable, script, "--demo"],
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+            cwd=self.folder,
+            capture_output=True,
+            encoding="utf-8",
+        )
+        self.assertEqual(
+            done.stdout.strip().split("\n")[-3:],
+            self.block("3. Remplacez", "text").split("\n"),
+            done.stderr,
+        )
+
+    def test_options_are_all_there(self):
+        shown = re.findall(r"^  (--[a-z]+)", self.script("--help")[0], re.MULTILINE)
+        self.assertIn("--reprendre", shown)
+        for option in shown:
+            self.assertIn(f"`{option}", self.README)
+
+    def test_retrieval_example(self):
+        code = self.block("en Python :", "python")
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=HERE, capture_output=True, encoding="utf-8")
+        self.assertEqual(done.stdout.strip(), code.rpartition("# ")[2])
+
+
 if __name__ == "__main__":
     unittest.main()
