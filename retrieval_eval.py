@@ -37,8 +37,8 @@ def metrics(positions, k):
 
 
 def is_list(value):
-    """Une liste, un tuple, un tableau numpy… mais ni texte, ni dictionnaire, ni ensemble."""
-    return hasattr(value, "__getitem__") and not isinstance(value, (str, bytes, dict))
+    """Liste, tuple, tableau numpy… mais ni texte, ni dictionnaire, ni ensemble."""
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict, set, frozenset))
 
 
 def position_of(question, documents, relevant):

@@ -59,6 +59,13 @@ class Texte(str):
     """Une chaîne comme celles de numpy (numpy.str_) : d'une classe dérivée de str."""
 
 
+class Entier(int):
+    """Un entier comme ceux de numpy (numpy.int64) : indexable sans être une liste."""
+
+    def __getitem__(self, index):
+        raise IndexError
+
+
 class Fonction(unittest.TestCase):
     """Ce que l'énoncé ne dit pas, une règle par test."""
 
@@ -88,6 +95,11 @@ class Fonction(unittest.TestCase):
     def test_aucune_question(self):
         bilan = evaluer_retrieval([], [], {})
         self.assertEqual(bilan, {"hit_rate": 0.0, "mrr": 0.0, "details": []})
+
+    def test_identifiants_de_numpy(self):
+        for pertinent in (12, Entier(12), [Entier(12)]):
+            bilan = evaluer_retrieval(["Q"], [[Entier(7), Entier(12)]], {"Q": pertinent})
+            self.assertEqual(bilan["mrr"], 0.5)
 
     def test_toute_suite_ordonnee(self):
         """Listes, tuples, et ce qui se comporte comme eux (les tableaux de numpy, par exemple)."""
