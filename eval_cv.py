@@ -5,7 +5,7 @@
     python eval_cv.py --demo    la même mécanique, sans clé, sans réseau et sans rien installer
 
 Les parties 1 à 5 sont l'exercice ; 6 à 8, le journal, la démonstration et les options. Le reste
-est dans outils/ : la page à lire, les lots à moitié prix, la génération de cas.
+est dans outils/ : la page à lire, l'accord avec le juge, les lots, les cas.
 """
 
 import argparse
@@ -82,7 +82,7 @@ DOOMED = {  # les erreurs après lesquelles tous les appels échoueraient
     "HTTP 403": "clé sans droit à cet appel, vérifiez ses autorisations",
     "HTTP 404": "vérifiez ANTHROPIC_BASE_URL (sans /v1), --modele et --juge",
     "ModuleNotFoundError": 'faites pip install "anthropic>=0.77"',
-    "TypeError": "définissez ANTHROPIC_API_KEY, et mettez à jour le paquet anthropic",
+    "TypeError": "ANTHROPIC_API_KEY manque, ou le paquet anthropic est trop ancien",
 }
 KEY = os.environ.get("ANTHROPIC_API_KEY", "").strip()
 LOCK = threading.Lock()  # un fil d'exécution à la fois crée le client, ou écrit
@@ -275,7 +275,7 @@ def headline(report):
     for cause, count in report["impossible"].items():
         missing += f"\n  {count} × {cause}"
     if report["impossible"]:
-        missing += "\n  selon ces notes, moyenne de {:.2f} à {:.2f}".format(*report["bounds"])
+        missing += "\n  bornes de la moyenne : {:.2f} et {:.2f}".format(*report["bounds"])
     return " | ".join([f"Moyenne : {mark_text(report['average'])}/{HIGHEST}", *marks, missing])
 
 
@@ -381,7 +381,7 @@ def load_cases(path):
                 raise Arret(f"{path}, cas n° {n} : « {key} » n'est pas un texte, ou manque")
         twin = numbers.setdefault(" ".join(case["input"].split()), n)
         if twin != n:
-            raise Arret(f"{path} : les cas n° {twin} et {n} sont le même CV, retirez l'un")
+            raise Arret(f"{path} : les cas n° {twin} et {n} sont le même CV, ôtez-en un")
     return cases
 
 
@@ -551,6 +551,7 @@ def run(argv, evaluate=None):
     options, journal = open_journal(argv)
     path, run = journal["path"], journal["settings"]["run"]
     answer = demo_ask if run["model"] == DEMO else ask
+    print(f"Journal : {path}", file=sys.stderr)
     try:
         known = partial(ask_once, journal, answer)
         results = evaluate(journal) if evaluate else run_versions(**run, ask=known)
@@ -573,7 +574,6 @@ def run(argv, evaluate=None):
             print(f"\n{version}, moyenne de chaque passage : {marks}\n{headline(report)}")
         for other in others:
             print(*comparison_lines(first, other, comparisons[other]), sep="\n")
-    print(f"Journal : {path}", file=sys.stderr)
     page = Path(__file__).with_name("outils") / "page.py"
     if page.exists():
         print(f'Page à lire : "{sys.executable}" "{page}" "{path}"', file=sys.stderr)

@@ -4,7 +4,7 @@
     python retrieval_eval.py                         l'exemple de l'exercice
     python retrieval_eval.py avant.json apres.json   deux fichiers à comparer
 
-Un « run » est ce que la recherche a trouvé, les « qrels » ce qu'il fallait trouver. Laissé dehors :
+Un « run » est ce que la recherche a trouvé, les « qrels » ce qu'il fallait trouver. Absentes :
 les autres mesures (nDCG, rappel…), que donne ranx.
 """
 
@@ -232,7 +232,7 @@ def evaluate(path, qrels, ks):
     for question, documents, numbers, expected in blocks(path, RUN):
         is_run = expected is None  # ses jugements sont ailleurs
         if is_run and question in seen:
-            raise Faute(f"{path} : {question!r:.60} y vient deux fois, triez-le (sort -s -k1,1)")
+            raise Faute(f"{path} : {question!r:.60} y revient, triez le fichier (sort -s -k1,1)")
         seen[question] += 1
         expected = qrels.get(question) if is_run else expected
         if expected is not None:
@@ -241,14 +241,14 @@ def evaluate(path, qrels, ks):
             answered += bool(documents)
             ids = ids or (*documents[:1], *sorted(expected)[:1])
     if not positions:
-        ids = f"{min(seen, default='')!r:.60} ; --qrels : {min(qrels, default='')!r:.60}"
-        raise Faute(f"{path} : aucune de ses questions n'est jugée ({ids})")
+        ids = f"{min(seen, default='')!r:.60} et {min(qrels, default='')!r:.60}"
+        raise Faute(f"{path} : aucune de ses questions n'est dans --qrels ({ids})")
     unjudged = seen.total() - len(positions)
     if is_run:  # les questions jugées sans résultat comptent aussi
         positions = {(q, expected, 1): 0 for q, expected in qrels.items()} | positions
     if not any(positions.values()):
         names = " et ".join(name.decode("utf-8", "replace") for name in ids)
-        print(f"{path} : rien d'attendu n'y est, comparez {names}", file=sys.stderr)
+        print(f"{path} : aucun bon document, comparez {names}", file=sys.stderr)
     rates, at_k, mrrs = zip(*(metrics(list(positions.values()), k) for k in ks))
     report = {"hit_rate": dict(zip(ks, rates)), "mrr_at_k": dict(zip(ks, at_k)), "mrr": mrrs[0]}
     report |= {"questions": len(positions), "sans_resultat": len(positions) - answered}
@@ -338,7 +338,7 @@ def run(argv):
     add("avant", nargs="?", help="run, ou fichier de l'exercice (sinon, l'exemple)")
     add("apres", nargs="?", help="le second, à comparer au premier")
     add("--qrels", help="les jugements, pour des runs")
-    add("--k", type=int, nargs="+", default=[1, 5, 10], help="profondeurs (1 5 10), en dernier")
+    add("--k", type=int, nargs="+", default=[1, 5, 10], help="profondeurs (1 5 10), à la fin")
     add("--json", action="store_true", help="bilan en JSON")
     options = parser.parse_args(argv)
     ks = list(dict.fromkeys(options.k))
@@ -352,7 +352,7 @@ def run(argv):
     paths = [path for path in (options.avant, options.apres) if path is not None]
     sides, reports = zip(*(evaluate(path, qrels, ks) for path in paths))
     for question, *_ in sides[0].keys() ^ sides[-1].keys():
-        raise Faute(f"{' et '.join(paths)} : {question!r:.60} n'y attend pas la même chose")
+        raise Faute(f"{' et '.join(paths)} : {question!r:.60} diffère de l'un à l'autre")
     comparison = compare(*sides, ks[0]) if len(sides) > 1 else None
     if options.json:
         data = dict(zip(("avant", "apres"), [*reports, None])) | {"comparaison": comparison}

@@ -134,7 +134,7 @@ class Page(Outils):
         self.script("--demo")
         text = self.journal().read_text("utf-8").replace("Tu évalues", "Tu juges")
         err = self.main(page.run, self.file("autre.jsonl", text), code=2)[1]
-        self.assertIn("sa grille n'est pas celle", err)
+        self.assertIn("la grille a changé", err)
 
     def test_command_given_by_eval_cv(self):
         err = self.script("--demo")[1]
@@ -254,7 +254,7 @@ class Lots(WithApi):
         self.assertNotIn("console", self.lots("--passages", "1", code=2)[1])
         self.api.create_status = 200
         self.api.batch = lambda number, ended: b"<html>portail captif</html>"
-        self.assertIn("lot non cr", self.lots("--passages", "1", code=2)[1])
+        self.assertIn("envoi du lot : ", self.lots("--passages", "1", code=2)[1])
 
     def test_results_no_longer_needed_are_kept(self):
         self.api.polls_before_end = 10**9
@@ -434,7 +434,7 @@ class Accord(Outils):
         self.assertEqual(len({row["resume"] for row in rows}), 8)
 
     def test_fewer_summaries_than_asked(self):
-        self.assertIn("12 résumés à noter", self.accord("--exporter")[0])
+        self.assertIn("12 résumés différents à noter", self.accord("--exporter")[0])
         self.assertEqual(len(self.rows()), 12)
 
     def test_an_existing_sheet_is_never_overwritten(self):
@@ -459,7 +459,7 @@ class Accord(Outils):
         for found in report["criteria"].values():  # écarts : six fois 1, six fois 0,5
             self.assertEqual((found["bias"], found["within_one"]), (0.75, 1))
             self.assertEqual(found["p_value"], 0.0005)  # 2 tirages sur 4096
-        self.assertIn("Le juge note plus haut que vous", self.accord()[0])
+        self.assertIn("Biais du juge : moyenne +0.75, exactitude +0.75", self.accord()[0])
 
     def test_one_mark_apart_is_within_one_whatever_the_thirds(self):
         self.accord("--exporter")
@@ -483,7 +483,7 @@ class Accord(Outils):
         self.assertEqual((self.report()["n"], self.report()["skipped"]), (2, 10))
         out, _ = self.accord()
         self.assertIn("lignes vides : 10", out)
-        self.assertIn("2 résumés notés en entier : il en faut au moins 6 pour conclure", out)
+        self.assertIn("Résumés notés en entier : 2 ; il en faut au moins 6 pour conclure", out)
         self.fill(lambda text: "")
         self.accord(code=1)
 
@@ -492,6 +492,20 @@ class Accord(Outils):
         self.save([row | {"concision": "6"} for row in self.rows()])
         criteria = self.report()["criteria"]
         self.assertEqual([criteria[name]["n"] for name in ("concision", "moyenne")], [12, 0])
+
+    def test_a_row_pasted_twice_is_refused(self):
+        self.accord("--exporter")
+        self.fill(lambda text: "6")
+        self.save([*self.rows(), self.rows()[0]])
+        self.assertIn(
+            "ligne 14 : résumé inconnu de ce journal, ou déjà noté plus haut",
+            self.accord(code=2)[1],
+        )
+
+    def test_biases_that_cancel_out_in_the_mean_are_said(self):
+        self.accord("--exporter")
+        self.save([row | dict(zip(CRITERIA, ("9", "5", "7"))) for row in self.rows()])  # 6 ou 8
+        self.assertIn("Biais du juge : exactitude -2.00, concision +2.00 ;", self.accord()[0])
 
     def test_versions_ranked_the_other_way(self):
         self.accord("--exporter")
@@ -512,14 +526,14 @@ class Accord(Outils):
             ({"exactitude": "11"}, "ligne 2 : exactitude va de 0 à 10, pas 11"),
             ({"exactitude": "nan"}, "ligne 2 : exactitude va de 0 à 10, pas nan"),
             ({"exactitude": "bien"}, "ligne 2 : exactitude va de 0 à 10, pas bien"),
-            ({"exactitude": "7", "resume": "autre"}, "ligne 2 : ce résumé n'est pas de ce journal"),
+            ({"exactitude": "7", "resume": "autre"}, "ligne 2 : résumé inconnu de ce journal"),
         ]:
             self.save([rows[0] | change, *rows[1:]])
             self.assertIn(expected, self.accord(code=2)[1])
         self.save([{name: row[name] for name in row if name != "concision"} for row in rows])
         self.assertIn("ligne 1 : la colonne concision manque", self.accord(code=2)[1])
         self.path.write_bytes("numero;cv;é".encode("cp1252"))
-        self.assertIn("a_noter.csv : ce n'est pas un CSV en UTF-8", self.accord(code=2)[1])
+        self.assertIn("a_noter.csv : enregistrez la feuille en CSV UTF-8", self.accord(code=2)[1])
 
 
 class Everywhere(Outils):

@@ -383,7 +383,7 @@ class Fautes(AvecFichiers):
         for arguments, dit in [
             ([str(self.folder / "absent")], "absent : fichier introuvable"),
             ([str(self.folder)], f"{self.folder} : lecture impossible"),
-            ([run], "aucune de ses questions n'est jugée ('inconnue' ; --qrels : '')"),
+            ([run], "aucune de ses questions n'est dans --qrels ('inconnue' et '')"),
             (
                 [self.file("court", trec + "q9 Q0 d1 1 3.0\n"), *qrels],
                 "court : ligne 6 : 6 colonnes",
@@ -406,13 +406,13 @@ class Fautes(AvecFichiers):
                 [self.file("coupe", gzip.compress(trec.encode())[:40]), *qrels],
                 "fichier gzip corrompu",
             ),
-            ([self.file("autre", "zz Q0 d1 1 1.0 t\n"), *qrels], "('zz' ; --qrels : 'q1')"),
+            ([self.file("autre", "zz Q0 d1 1 1.0 t\n"), *qrels], "('zz' et 'q1')"),
             ([run, "--qrels", self.file("vide", "")], "vide : ligne 1 : 0 colonnes"),
             ([self.file("json", '{"a":\n }')], "json : JSON invalide, ligne 2, colonne 2"),
             ([self.file("double", '{"q": {"a": 1}, "q": {"a": 2}}'), *qrels], "répétée"),
             (
                 [self.file("disperse", trec + "q1 Q0 d4 4 0.5 t\n"), *qrels],
-                "'q1' y vient deux fois",
+                "'q1' y revient",
             ),
             (
                 [self.file("pred", '{"query_id": "q1"}\n'), *qrels],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Le juge note-t-il comme vous ? Compare ses notes à vos notes, d'après un journal d'eval_cv.py.
+"""Le juge note-t-il comme vous ? Compare ses notes aux vôtres, d'après un journal d'eval_cv.py.
 
 python outils/accord.py resultats/….jsonl --exporter a_noter.csv   vingt résumés à noter
 python outils/accord.py resultats/….jsonl a_noter.csv              la feuille une fois remplie
@@ -65,7 +65,7 @@ def export(path, found, n):
             texts = [row[name] for name in HEADER[1:4]]  # sans que le tableur y voie une formule
             texts = ["\u200b" + text if text.lstrip()[:1] in "=+-@" else text for text in texts]
             sheet.writerow([number, *texts, *("" for _ in CRITERIA)])
-    print(f"{path} : {len(drawn)} résumés à noter de {LOWEST} à {HIGHEST}.")
+    print(f"{path} : {len(drawn)} résumés différents à noter de {LOWEST} à {HIGHEST}.")
 
 
 def read_sheet(path, found):
@@ -76,7 +76,7 @@ def read_sheet(path, found):
         sheet = csv.DictReader(io.StringIO(text), delimiter=separator, restval="")
         rows = list(sheet)
     except (ValueError, csv.Error) as error:
-        raise Arret(f"{path} : ce n'est pas un CSV en UTF-8, {error}") from None
+        raise Arret(f"{path} : enregistrez la feuille en CSV UTF-8 ({error})") from None
     for name in set(HEADER) - set(sheet.fieldnames or []):
         raise Arret(f"{path}, ligne 1 : la colonne {name} manque")
     for n, row in enumerate(rows, 2):
@@ -87,18 +87,18 @@ def read_sheet(path, found):
             if not LOWEST <= human.get(name, math.nan) <= HIGHEST:
                 raise Arret(f"{path}, ligne {n} : {name} va de {LOWEST} à {HIGHEST}, pas {cell:.9}")
         if human and key_of(row) not in found:
-            raise Arret(f"{path}, ligne {n} : ce résumé n'est pas de ce journal")
+            raise Arret(f"{path}, ligne {n} : résumé inconnu de ce journal, ou déjà noté plus haut")
         if len(human) == len(CRITERIA):
             human["moyenne"] = fmean(human.values())
         if human:
-            marked.append({**found[key_of(row)], "numero": row["numero"], "human": human})
+            marked.append({**found.pop(key_of(row)), "numero": row["numero"], "human": human})
     return marked, len(rows) - len(marked)
 
 
 def agreement(marked, name):
     """L'accord sur un critère ou la moyenne, clés de COLUMNS, None pour ce qui n'est pas défini.
-    Kappa quadratique (Cohen, 1968) : 1 moins le carré moyen des écarts, divisé par celui qu'on
-    aurait en appariant les notes au hasard ; 1 est l'accord parfait, 0 celui du hasard."""
+    Kappa quadratique (Cohen, 1968) : 1 moins le rapport du carré moyen des écarts à celui qu'aurait
+    un appariement au hasard ; 1 est l'accord parfait, 0 celui du hasard."""
     pairs = [(row["human"][name], row["judge"][name]) for row in marked if name in row["human"]]
     found, gaps = {"n": len(pairs)}, [round(judge - human, 9) for human, judge in pairs]
     if pairs:
@@ -126,13 +126,13 @@ def show(marked, criteria, versions):
         marks = "vous {human[moyenne]:.2f}, le juge {judge[moyenne]:.2f}".format(**row)
         print(f"n° {row['numero']} ({row['version']}), {marks} : {row['judge']['justification']}")
     if len(whole) < 6:
-        print(f"{len(whole)} résumés notés en entier : il en faut au moins 6 pour conclure.")
+        print(f"Résumés notés en entier : {len(whole)} ; il en faut au moins 6 pour conclure.")
         return
-    mean, (first, *others) = criteria["moyenne"], versions.values()
+    first, *others = versions.values()
+    shifts = [f"{c} {m['bias']:+.2f}" for c, m in criteria.items() if m["p_value"] <= 0.05]
     text = "Rien ne montre que le juge note plus haut ou plus bas que vous."
-    if mean["p_value"] <= 0.05:
-        way = "haut" if mean["bias"] > 0 else "bas"
-        text = f"Le juge note plus {way} que vous : comparez ses notes entre elles seulement."
+    if shifts:
+        text = f"Biais du juge : {', '.join(shifts)} ; ne comparez ses notes qu'entre elles."
     if any((m["human"] - first["human"]) * (m["judge"] - first["judge"]) < 0 for m in others):
         text += " Il ne classe pas les versions comme vous : précisez la grille avant de le croire."
     print(text)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fait la même évaluation qu'eval_cv.py, avec les mêmes options, par lots (API Message Batches).
+"""Fait la même évaluation qu'eval_cv.py, par lots (API Message Batches).
 
     python outils/lots.py --cas mes_cas.json --passages 3
 
-Moitié prix, mais deux lots à la suite (les résumés, puis les notations), de 24 heures au plus
-chacun. Fermez l'ordinateur : `lots.py --reprendre JOURNAL` retrouve le lot sans rien repayer.
+Moitié prix, mais en deux vagues (les résumés, puis les notations), de 24 heures au plus chacune.
+Ordinateur éteint ? `lots.py --reprendre JOURNAL` retrouve les lots sans rien repayer.
 """
 
 import json
@@ -51,7 +51,7 @@ def send(path, queue):
                 print("\nLot peut-être créé : vérifiez dans la console.", file=sys.stderr)
             if isinstance(error, KeyboardInterrupt):
                 raise
-            raise Arret(f"lot non créé ; {fault_of(error)}") from None
+            raise Arret(f"envoi du lot : {fault_of(error)}") from None
 
 
 def unfinished(path):
@@ -68,7 +68,7 @@ def unfinished(path):
 def outcome(item):
     """Le message d'un résultat de lot, ou la cause de son absence."""
     result = getattr(item, "result", None)
-    kind = getattr(result, "type", "difforme")
+    kind = getattr(result, "type", "invalide")
     if kind == "succeeded":
         return {"message": result.message}
     error = getattr(getattr(result, "error", None), "error", None)
@@ -82,7 +82,7 @@ def collect(path, batch_id, requests, received):
     batches, pause = eval_cv.client().messages.batches, 1
     try:
         while (batch := batches.retrieve(batch_id)).processing_status != "ended":
-            print(f"Lot {batch_id} : {batch.request_counts.processing} à faire", file=sys.stderr)
+            print(f"Lot {batch_id} : {batch.request_counts.processing} en cours", file=sys.stderr)
             time.sleep(pause)
             pause = min(60, 2 * pause)
         items = list(batches.results(batch_id))  # dans le désordre
@@ -97,7 +97,7 @@ def collect(path, batch_id, requests, received):
 
 
 def in_batches(journal):
-    """Parcourt les chaînes jusqu'à ce qu'aucune n'attende ; rend les résultats (`run_versions`)."""
+    """Relance `run_versions` jusqu'à ce que rien n'attende ; rend ses résultats."""
     path, run, received = journal["path"], journal["settings"]["run"], set()
     if run["model"] == eval_cv.DEMO:
         raise Arret("une démonstration n'appelle pas de modèle, retirez --demo")
@@ -110,7 +110,7 @@ def in_batches(journal):
             send(path, queue)
         for batch_id, requests in unfinished(path).items():
             collect(path, batch_id, requests, received)
-    raise Arret("des réponses manquent encore après deux lots, reprenez le journal")
+    raise Arret("des réponses manquent encore après les lots, reprenez le journal")
 
 
 if __name__ == "__main__":

@@ -63,9 +63,7 @@ def reread(path):
     run = journal["settings"]["run"]
     grid = [journal["settings"].get(key) for key in ("grader", "schema")]
     if grid != [eval_cv.PROMPT_GRADER, eval_cv.SCHEMA_NOTES]:
-        raise Arret(
-            f"{path} : sa grille n'est pas celle d'eval_cv.py, prenez la copie qui l'a écrit"
-        )
+        raise Arret(f"{path} : la grille a changé, faites-le renoter par eval_cv.py --reprendre")
     return run, eval_cv.run_versions(**run, ask=partial(recall, journal))
 
 
@@ -82,7 +80,7 @@ def panel(name, first, second, pairs):
         y1, y2 = (150 - 140 * (mark - LOWEST) / (HIGHEST - LOWEST) for mark in (a, b))
         return f'<line class="{kind}" x1="30" y1="{y1:.1f}" x2="140" y2="{y2:.1f}"/>'
 
-    a, b = (fmean(side) for side in zip(*pairs))
+    a, b = (round(fmean(side), 2) for side in zip(*pairs))
     trends = ["up" if b > a else "down" if b < a else "flat" for a, b in pairs]
     up, down, flat = (trends.count(trend) for trend in ("up", "down", "flat"))
     moves = f"en hausse : {up}, en baisse : {down}, stables : {flat}"
@@ -97,7 +95,7 @@ def panel(name, first, second, pairs):
 
 
 def comparison_section(first, second, before, after):
-    """Une comparaison : une image par critère, et ce qu'on peut en conclure."""
+    """Une comparaison : une image par critère, et ce qu'on en conclut."""
     comparison = eval_cv.compare(before, after)
     yield f"<h2>{french(f'{first} → {second}')}</h2>"
     if not comparison["cases"]:
@@ -132,7 +130,7 @@ def case_section(number, case, results):
 
 
 def page(run, results):
-    """Rend par morceaux une page HTML qui se suffit."""
+    """Rend par morceaux une page HTML autonome."""
     first, *others = results
     reports = {version: eval_cv.report_of(passes) for version, passes in results.items()}
     means = {version: f"{version} : {mark_text(r['average'])}" for version, r in reports.items()}
@@ -142,12 +140,12 @@ def page(run, results):
 <meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style>
 <h1>{title}</h1>
-<p class="soft">{french(f"Résumés : {run['model']} ; notes : {run['judge']}.")}</p>"""
+<p class="soft">{html.escape(f"Résumés : {run['model']} ; notes : {run['judge']}.")}</p>"""
     for other in others:
         yield from comparison_section(first, other, results[first], results[other])
     yield "<h2>Les versions</h2>"
     for (version, report), prompt in zip(reports.items(), run["prompts"]):
-        passes = ", ".join(map(mark_text, report["by_pass"]))
+        passes = " ; ".join(map(mark_text, report["by_pass"]))
         yield f"<h3>{version}</h3><p>{french(f'Moyenne de chaque passage : {passes}')}</p>"
         yield f"<pre>{french(eval_cv.headline(report))}</pre>"
         yield f"<details><summary>Le prompt</summary><pre>{html.escape(prompt)}</pre></details>"
