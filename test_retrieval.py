@@ -418,7 +418,7 @@ class Fautes(AvecFichiers):
                 [self.file("pred", '{"query_id": "q1"}\n'), *qrels],
                 "pred : ligne 1 : une prédiction",
             ),
-            ([self.file("deux", RUNS["sentence-transformers"] * 2), *qrels], "vient deux fois"),
+            ([self.file("deux", RUNS["sentence-transformers"] * 2), *qrels], "y revient"),
             ([self.file("bool", {"q1": {"a": True}}), *qrels], "q1"),
             ([self.file("manque", vide)], "'documents_pertinents' manque"),
             ([self.file("liste", {**vide, "documents_pertinents": []})], "un dict"),
