@@ -4,12 +4,10 @@
     python retrieval_eval.py                         l'exemple de l'exercice
     python retrieval_eval.py avant.json apres.json   deux fichiers à comparer
 
-Un « run » est ce que la recherche a trouvé, les « qrels » ce qu'il fallait trouver. Absentes :
-les autres mesures (nDCG, rappel…), que donne ranx.
+Un « run » est ce que la recherche a trouvé, les « qrels » ce qu'il fallait trouver.
 """
 
 import argparse
-import gc
 import gzip
 import json
 import math
@@ -43,8 +41,6 @@ def is_list(value):
 
 def position_of(question, documents, relevant):
     """La position du premier document pertinent, à partir de 1, ou 0 sans lui."""
-    if type(relevant) is str and type(documents) is list:  # le cas courant, vite
-        return documents.index(relevant) + 1 if relevant in documents else 0
     several = is_list(relevant) or isinstance(relevant, (set, frozenset))
     if relevant is None or several and not len(relevant):
         raise ValueError(f"la question {question!r:.60} n'a pas de document pertinent")
@@ -69,7 +65,12 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     if len(questions) != len(resultats):
         raise ValueError(f"questions : {len(questions)}, listes de résultats : {len(resultats)}")
     expected = map(documents_pertinents.get, questions)
-    positions = list(map(position_of, questions, resultats, expected))
+    positions = [
+        (found.index(one) + 1 if one in found else 0)
+        if type(one) is str and type(found) is list  # le cas courant, vite
+        else position_of(question, found, one)
+        for question, found, one in zip(questions, resultats, expected)
+    ]
     hit_rate, _, mrr = metrics(positions, k)
     details = [
         {"question": q, "position": p, "hit": 0 < p <= k, "reciprocal_rank": 1 / p if p else 0.0}
@@ -376,5 +377,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    gc.disable()  # rien ici n'est cyclique : 10 % du temps
     sys.exit(main())
