@@ -410,10 +410,7 @@ class Fautes(AvecFichiers):
             ([run, "--qrels", self.file("vide", "")], "vide : ligne 1 : 0 colonnes"),
             ([self.file("json", '{"a":\n }')], "json : JSON invalide, ligne 2, colonne 2"),
             ([self.file("double", '{"q": {"a": 1}, "q": {"a": 2}}'), *qrels], "répétée"),
-            (
-                [self.file("disperse", trec + "q1 Q0 d4 4 0.5 t\n"), *qrels],
-                "'q1' y revient",
-            ),
+            ([self.file("disperse", trec + "q1 Q0 d4 4 0.5 t\n"), *qrels], "'q1' y revient"),
             (
                 [self.file("pred", '{"query_id": "q1"}\n'), *qrels],
                 "pred : ligne 1 : une prédiction",
