@@ -67,15 +67,13 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     expected = map(documents_pertinents.get, questions)
     positions = [
         (found.index(one) + 1 if one in found else 0)
-        if type(one) is str and type(found) is list  # le cas courant, vite
+        if type(one) is str and type(found) is list  # le cas courant
         else position_of(question, found, one)
         for question, found, one in zip(questions, resultats, expected)
     ]
     hit_rate, _, mrr = metrics(positions, k)
-    details = [
-        {"question": q, "position": p, "hit": 0 < p <= k, "reciprocal_rank": 1 / p if p else 0.0}
-        for q, p in zip(questions, positions)
-    ]
+    ranks = {p: {"hit": 0 < p <= k, "reciprocal_rank": 1 / p if p else 0.0} for p in set(positions)}
+    details = [{"question": q, "position": p, **ranks[p]} for q, p in zip(questions, positions)]
     return {"hit_rate": hit_rate, "mrr": mrr, "details": details}
 
 
@@ -345,6 +343,8 @@ def run(argv):
     ks = list(dict.fromkeys(options.k))
     if min(ks) < 1:
         raise Faute("--k : un entier d'au moins 1 est attendu")
+    if options.qrels and not options.avant:
+        refuse("il manque un run")
     if options.avant is None:
         results = [["doc_a", "doc_b", "doc_c"], ["doc_x", "doc_y"]]
         example = evaluer_retrieval(["Q1", "Q2"], results, {"Q1": "doc_b", "Q2": "doc_z"})
