@@ -189,7 +189,11 @@ class Lots(WithApi):
 
     def test_errored_expired_and_canceled_are_causes(self):
         failures = iter(["errored", "expired", "canceled"])
-        self.api.batch_result = lambda item: next(failures, "succeeded")
+        self.api.batch_result = lambda item: (
+            next(failures, "succeeded")  # dans un ordre quelconque : les trois CV de V1
+            if item["params"]["messages"][0]["content"].startswith(eval_cv.PROMPT_V1)
+            else "succeeded"
+        )
         found = self.lots_json("--passages", "1", code=1)["versions"]  # aucun CV noté dans V1
         causes = {"résumé : requête en erreur dans le lot : bad-request [clé]"}
         causes |= {"résumé : le lot a expiré", "résumé : le lot a été annulé"}
