@@ -437,10 +437,6 @@ class Fautes(AvecFichiers):
         out, err = self.script(self.exercice("a.json", [["bon_1"]]))
         self.assertIn("comparez bon_1 et bon", err)
 
-    def test_des_jugements_sans_run(self):
-        qrels = self.file("qrels", "q1 0 d1 1\n")
-        self.assertIn("il manque un run", self.script("--qrels", qrels, code=2)[1])
-
     def test_sans_fichier_l_exemple(self):
         example = json.loads(self.script()[0])
         self.assertEqual((example["hit_rate"], example["mrr"]), (0.5, 0.25))
