@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Le juge note-t-il comme vous ? Compare ses notes aux vôtres, d'après un journal d'eval_cv.py.
 
-python outils/accord.py resultats/….jsonl --exporter a_noter.csv   vingt résumés à noter
-python outils/accord.py resultats/….jsonl a_noter.csv              la feuille une fois remplie
+    python outils/accord.py resultats/….jsonl --exporter a_noter.csv   vingt résumés à noter
+    python outils/accord.py resultats/….jsonl a_noter.csv              la feuille une fois remplie
+
+N'appelle jamais l'API.
 """
 
 import argparse
@@ -23,14 +25,9 @@ import eval_cv
 from eval_cv import CRITERIA, GOALS, HIGHEST, LOWEST, Arret
 
 HEADER = ["numero", "cv", "attendu", "resume", *CRITERIA]
-COLUMNS = {
-    "n": "n",
-    "human": "vous",
-    "judge": "juge",
-    "bias": "biais",
-    "standard_error": "err.type",
-}
-COLUMNS |= {"p_value": "p", "absolute_gap": "|écart|", "within_one": "à 1 près", "kappa": "kappa"}
+COLUMNS = {"n": "n", "human": "vous", "judge": "juge", "bias": "biais"}
+COLUMNS |= {"standard_error": "err.type", "p_value": "p", "absolute_gap": "|écart|"}
+COLUMNS |= {"within_one": "à 1 près", "kappa": "kappa"}
 
 
 def key_of(row):
