@@ -1,178 +1,370 @@
 #!/usr/bin/env python3
-"""Écrit la page où lire un journal d'eval_cv.py : les résumés côte à côte, leurs notes, leurs
-justifications, et la cause de chaque notation impossible. N'appelle jamais l'API.
+"""Fait la page où lire une évaluation, d'après son journal : les comparaisons, le tableau de tous
+les cas, les résumés côte à côte avec leurs notes, et la cause de chaque notation impossible.
 
-    python outils/page.py                               le journal le plus récent de resultats/
-    python outils/page.py resultats/2026-11-30….jsonl   celui-là
+    python3 outils/page.py                    le journal de resultats/ modifié en dernier
+    python3 outils/page.py JOURNAL            ce journal-là
 
-Tout ce qui vient d'un CV, d'un prompt ou d'un modèle y est échappé : rien ne peut s'y exécuter.
+La page, un fichier HTML, est écrite à côté du journal, sous le même nom. Elle contient les CV : ne
+la publiez pas. Rien de ce qui vient d'un CV, d'un prompt ou d'un modèle ne peut s'y exécuter.
+N'appelle jamais l'API.
+
+Codes de sortie : 0, la page est écrite ; 2, commande ou fichier incorrect.
 """
 
-import argparse
 import html
 import os
 import re
+import shutil
 import sys
-from functools import partial
+from itertools import chain
 from pathlib import Path
-from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eval_cv
-from eval_cv import GOALS, HIGHEST, LOWEST, Arret, mark_text
+from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_text, named
 
-SHOWN = 300  # au-delà, la page ne montre que les CV dont l'écart est le plus grand
+SHOWN = 300  # au-delà, la page ne détaille que les cas dont l'écart est le plus grand
+MIDDLE = (LOWEST + HIGHEST) / 2
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
   --down: #b3261e }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8ebef; --soft: #a3adb8; --paper: #14171b;
   --up: #5fd3a5; --down: #ff8f86 } }
 body { max-width: 66rem; margin: auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
-  color: var(--ink); background: var(--paper) }
+  color: var(--ink); background: var(--paper); overflow-wrap: anywhere }
 h1 { font-size: 1.4rem } h2 { margin-top: 2.5rem }
 h3 { border-top: 1px solid var(--soft); padding-top: 1rem } .soft, figcaption { color: var(--soft) }
 .side { display: flex; flex-wrap: wrap; gap: 1.5rem } .side > div { flex: 1 1 18rem; min-width: 0 }
+pre { white-space: pre-wrap; font: inherit; margin: .5rem 0 }
+.scroll { overflow-x: auto; overflow-wrap: normal } table { border-collapse: collapse;
+  font-size: .9rem }
+th, td { padding: .2rem .3rem; text-align: right; border-bottom: 1px solid var(--soft) }
+td { white-space: nowrap; font-variant-numeric: tabular-nums }
 figure { margin: 0; width: min(11rem, 42%) } svg { width: 100%; font-size: 12px; fill: var(--ink) }
 svg path { stroke: var(--soft); opacity: .5 } svg line { stroke: var(--soft); stroke-width: 1.5 }
 svg .up { stroke: var(--up) } svg .down { stroke: var(--down); stroke-dasharray: 5 3 }
 svg .mean { stroke: var(--ink); stroke-width: 6; opacity: .35 }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; font: inherit; margin: .5rem 0 }
 @media print { :root { --ink: #000; --soft: #444; --paper: #fff; --up: #000; --down: #000 }
-  body { max-width: none } article { break-inside: avoid } }
+  body { max-width: none } article, figure, tr { break-inside: avoid } }
 """
 
 
 def newest_journal():
-    """Le dernier journal écrit dans resultats/ ; lève `Arret` s'il n'y en a pas."""
-    journals = sorted(Path("resultats").glob("*.jsonl"), key=os.path.getmtime)
-    if not journals:
-        raise Arret("resultats/ : aucun journal, lancez eval_cv.py ou indiquez-en un")
-    return journals[-1]
+    """Le chemin du journal de resultats/ modifié le plus récemment, parmi ceux qui contiennent une
+    réponse ; lève `Arret` s'il n'y en a pas."""
+    journals = [path for path in Path("resultats").glob("*.jsonl") if path.is_file()]
+    for path in sorted(journals, key=os.path.getmtime, reverse=True):
+        with named(path):
+            content = path.read_bytes()
+        if b'"message":' in content:  # la clé d'une réponse ; dans un texte, elle est échappée
+            return path
+    raise Arret(
+        "resultats/ : aucun journal n'y contient de réponse ; lancez eval_cv.py depuis ce dossier, "
+        "ou indiquez un autre journal"
+    )
 
 
-def recall(journal, params, version, passage):
-    """Prend la place de `ask`, d'après le seul journal."""
-    nothing = {"cause": "pas encore demandé"}
-    return eval_cv.as_message(journal.get(eval_cv.call_key(params, version, passage), nothing))
-
-
-def reread(path):
-    """Ce qu'un journal a exécuté (voir `eval_cv.open_journal`), et ses {version: passages}."""
+def reread_journal(path):
+    """Un journal (voir `eval_cv.Journal`) et ses résultats, {"V1": passages, …} ; lève `Arret` si
+    ses notes ont été données selon une autre grille."""
     journal = eval_cv.load_journal(path)
-    run = journal["settings"]["run"]
-    grid = [journal["settings"].get(key) for key in ("grader", "schema")]
-    if grid != [eval_cv.PROMPT_GRADER, eval_cv.SCHEMA_NOTES]:
-        raise Arret(f"{path} : la grille a changé, faites-le renoter par eval_cv.py --reprendre")
-    return run, eval_cv.run_versions(**run, ask=partial(recall, journal))
+    if journal.grid != (eval_cv.PROMPT_GRADER, eval_cv.SCHEMA_NOTES):
+        raise Arret(
+            f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; remettez l'ancienne, "
+            f'ou faites noter de nouveau ces résumés : python3 eval_cv.py --reprendre "{path}"'
+        )
+    return journal, eval_cv.reread(journal)
 
 
-def french(text):
-    """Une de nos phrases pour la page : échappée, virgules décimales, espaces insécables."""
-    text = html.escape(re.sub(r"(?<=\d)\.(?=\d)", ",", str(text)))
-    return re.sub(r" (?=[:;!?»%×→])|(?<=«) ", "\u00a0", text)
+# --- Le texte
+
+# Où une ligne ne doit pas se couper : « V1 : », « n° 3 », « 12 cas ».
+UNITS = "cas|mots|points|tokens|notes"
+UNBREAKABLE = re.compile(rf" (?=[:;!?»%×→])|(?<=[«°]) |(?<=\d) (?=(?:{UNITS})\b)")
 
 
-def panel(name, first, second, pairs):
-    """Un critère en image : un trait par CV, d'une version à l'autre, et celui de la moyenne."""
+def french(text, *quoted):
+    """Une de nos phrases, échappée, avec les virgules et les espaces du français. Ce qui est entre
+    guillemets ou dans `quoted` (le nom d'un modèle, d'un fichier) est une citation, laissée telle
+    quelle."""
+    citations = [re.escape(citation) for citation in quoted if citation]
+    citations.append("(?<=« ).*?(?= »)")
+    pieces = re.split(f"({'|'.join(citations)})", text)
+    for place in range(0, len(pieces), 2):  # les citations sont aux places impaires
+        piece = re.sub(r"(?<=\d)\.(?=\d)", ",", pieces[place])
+        piece = re.sub(r"(?<![\w-])-(?=\d)", "−", piece)
+        pieces[place] = UNBREAKABLE.sub("\u00a0", piece)
+    return html.escape("".join(pieces))
 
-    def line(kind, a, b):
-        y1, y2 = (150 - 140 * (mark - LOWEST) / (HIGHEST - LOWEST) for mark in (a, b))
-        return f'<line class="{kind}" x1="30" y1="{y1:.1f}" x2="140" y2="{y2:.1f}"/>'
 
-    a, b = (round(fmean(side), 2) for side in zip(*pairs))
-    trends = ["up" if b > a else "down" if b < a else "flat" for a, b in pairs]
-    up, down, flat = (trends.count(trend) for trend in ("up", "down", "flat"))
-    moves = f"en hausse : {up}, en baisse : {down}, stables : {flat}"
-    legend = french(f"{a:.2f} → {b:.2f} ({b - a:+.2f}) ; CV {moves}")
-    lines = [line(trend, *pair) for trend, pair in zip(trends[:SHOWN], pairs)]
+def folded(title, text):
+    """Un long texte, un CV ou un prompt, que l'on déplie."""
+    return f"<details><summary>{title}</summary><pre>{html.escape(text)}</pre></details>"
+
+
+# --- Les comparaisons
+
+
+def gap_between(before, after):
+    """L'écart de deux notes telles qu'on les affiche, à 2 décimales ; None s'il en manque une."""
+    if before is None or after is None:
+        return None
+    return round(round(after, 2) - round(before, 2), 2)
+
+
+def trend(kind, before, after):
+    """Le trait qui va d'une note à l'autre : 150 est le bas de l'échelle, 10 en est le haut."""
+    scale = 140 / (HIGHEST - LOWEST)
+    y1 = 150 - scale * (before - LOWEST)
+    y2 = 150 - scale * (after - LOWEST)
+    return f'<line class="{kind}" x1="30" y1="{y1:.1f}" x2="140" y2="{y2:.1f}"/>'
+
+
+def panel(name, second, pairs, old, new):
+    """Une mesure en image : un trait par cas, de V1 à une autre version, et celui de la moyenne, de
+    `old` à `new`. `pairs` : les notes de chaque cas commun, [(6.0, 8.0), …]."""
+    lines = []
+    kinds = []
+    for before, after in pairs:
+        gap = gap_between(before, after)
+        kind = "up" if gap > 0 else "down" if gap < 0 else "flat"
+        kinds.append(kind)
+        lines.append(trend(kind, before, after))
+    legend = f"{old:.2f} → {new:.2f} ({gap_between(old, new):+.2f}) ; "
+    legend += f"cas en hausse : {kinds.count('up')}, en baisse : {kinds.count('down')}, "
+    legend = french(legend + f"stables : {kinds.count('flat')}")
     return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{french(name)} : {legend}">
 <path d="M30 10V150M140 10V150"/><text x="24" y="14" text-anchor="end">{HIGHEST}</text>
-<text x="24" y="154" text-anchor="end">{LOWEST}</text>{line("mean", a, b)}{"".join(lines)}
-<text x="30" y="170" text-anchor="middle">{first}</text>
+<text x="24" y="154" text-anchor="end">{LOWEST}</text>{"".join(lines)}{trend("mean", old, new)}
+<text x="30" y="170" text-anchor="middle">V1</text>
 <text x="140" y="170" text-anchor="middle">{second}</text>
 </svg><figcaption><b>{french(name)}</b><br>{legend}</figcaption></figure>"""
 
 
-def comparison_section(first, second, before, after):
-    """Une comparaison : une image par critère, et ce qu'on en conclut."""
-    comparison = eval_cv.compare(before, after)
-    yield f"<h2>{french(f'{first} → {second}')}</h2>"
-    if not comparison["cases"]:
-        yield f"<p>{french('Aucun CV noté dans les deux versions : rien à conclure.')}</p>"
-        return
-    for sentence in eval_cv.comparison_lines(first, second, comparison)[-2:]:
-        yield f"<p>{french(sentence)}</p>"
-    pairs = [pair for pair in zip(*map(eval_cv.case_means, (before, after))) if all(pair)]
-    panels = [panel(c, first, second, [(a[c], b[c]) for a, b in pairs]) for c in GOALS]
-    note = "Un trait par CV, en tirets si la note baisse ; le trait large est la moyenne."
-    yield f'<div class="side">{"".join(panels)}</div><p class="soft">{french(note)}</p>'
+def comparison_section(second, comparison, old, new):
+    """La comparaison d'une version à V1 : ce qu'on en conclut, et une image par mesure. `old` et
+    `new` : les moyennes par cas des deux versions (voir `eval_cv.case_means`)."""
+    sentences = [eval_cv.verdict("V1", second, comparison)]
+    panels = []
+    if comparison["cases"]:
+        sentences.append(eval_cv.goal_sentence(comparison))
+        sentences.append(eval_cv.beyond_sentence("V1", second, comparison))
+        for name in MEASURES:
+            pairs = [(a[name], b[name]) for a, b in zip(old, new) if a and b]
+            means = comparison["before"][name], comparison["after"][name]
+            panels.append(panel(name, second, pairs, *means))
+        sentences.append(
+            "Ci-dessous, un trait par cas, en pointillé si sa note baisse ; le trait large est la "
+            "moyenne."
+        )
+    text = "".join(f"<p>{french(sentence)}</p>" for sentence in sentences)
+    title = french(f"V1 → {second}")
+    return f'<h2>{title}</h2>{text}<div class="side">{"".join(panels)}</div>'
+
+
+# --- Le tableau de tous les cas
+
+
+def disagreement(result):
+    """La phrase qui dit que le juge et les contrôles par code se contredisent sur un résumé, ou un
+    texte vide."""
+    if not result["notes"] or not result["checks"]:
+        return ""
+    mean = result["notes"]["moyenne"]
+    passed = all(result["checks"].values())
+    if mean > MIDDLE and not passed:
+        return f"Désaccord : la moyenne dépasse {MIDDLE:g}, mais un contrôle par code échoue."
+    if mean < MIDDLE and passed:
+        return f"Désaccord : la moyenne est sous {MIDDLE:g}, mais les contrôles par code passent."
+    return ""
+
+
+def case_row(index, results, means):
+    """La ligne d'un cas au tableau : {"number": 3, "marks": {"V1": 6.0, "V2": 5.5}, "gaps": {"V2":
+    -0.5}, "disagreements": 1, "place": (0, -0.5)}, la place servant à ranger les lignes."""
+    marks = {}
+    for version, by_case in means.items():
+        marks[version] = by_case[index]["moyenne"] if by_case[index] else None
+    gaps = {second: gap_between(marks["V1"], marks[second]) for second in list(marks)[1:]}
+    known_marks = [mark for mark in marks.values() if mark is not None]
+    known_gaps = [gap for gap in gaps.values() if gap is not None]
+    if known_gaps:
+        place = (0, min(known_gaps))
+    elif known_marks:
+        place = (1, min(known_marks))
+    else:
+        place = (2, 0)
+    gradings = [one_pass[index] for passes in results.values() for one_pass in passes]
+    return {
+        "number": index + 1,
+        "marks": marks,
+        "gaps": gaps,
+        "widest": max(map(abs, known_gaps), default=0),
+        "disagreements": sum(disagreement(result) != "" for result in gradings),
+        "place": place,
+    }
+
+
+def cells(values, form):
+    """Des cases de tableau : une note, un écart, ou un tiret s'il n'y en a pas."""
+    texts = ["–" if value is None else french(format(value, form)) for value in values]
+    return "".join(f"<td>{text}</td>" for text in texts)
+
+
+def cases_table(rows, detailed):
+    """Le tableau de tous les cas ; le numéro de ceux qui sont détaillés est un lien."""
+    versions = list(rows[0]["marks"])
+    headers = ["cas", *versions, *[f"{second} − V1" for second in versions[1:]]]
+    order = "Les plus grandes baisses d'abord" if len(versions) > 1 else "Les notes basses d'abord"
+    legend = f"{order} ; un tiret remplace une note ou un écart qui manque."
+    if CHECKS:
+        headers.append("juge ≠ code")
+        legend += (
+            f" Juge ≠ code : combien de fois la moyenne du juge dépasse {MIDDLE:g} alors qu'un "
+        )
+        legend += f"contrôle par code échoue, ou est sous {MIDDLE:g} alors que tous passent."
+    lines = []
+    for row in rows:
+        number = row["number"]
+        link = f'<a href="#cas-{number}">{number}</a>' if number in detailed else number
+        line = cells(row["marks"].values(), ".2f") + cells(row["gaps"].values(), "+.2f")
+        if CHECKS:
+            line += cells([row["disagreements"]], "d")
+        lines.append(f'<tr><th scope="row">{link}</th>{line}</tr>')
+    heads = "".join(f'<th scope="col">{header}</th>' for header in headers)
+    return f"""<h2 id="cas">Tous les cas</h2><p class="soft">{french(legend)}</p>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="cas"><table>
+<thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>"""
+
+
+# --- Les versions, et chaque cas
+
+
+def version_section(label, report, prompt):
+    """Le bilan d'une version, et son prompt."""
+    passes = " ; ".join(map(mark_text, report["by_pass"]))
+    text = f"{eval_cv.headline(report)}\nMoyenne de chaque passage : {passes}"
+    shares = [f"{name}, {n} sur {came}" for name, (n, came) in report["checks"].items()]
+    if shares:
+        text += f"\nRésumés qui passent les contrôles par code : {' ; '.join(shares)}"
+    return f"<h3>{label}</h3><pre>{french(text)}</pre>{folded('Le prompt', prompt)}"
+
+
+def grading(passage, result):
+    """Les notes d'un passage et leur justification, ou pourquoi il n'y en a pas."""
+    notes = result["notes"]
+    why = []
+    if notes:
+        marks = " · ".join(f"{name}\u00a0{notes[name]:g}" for name in MEASURES)
+        why.append(html.escape(notes["justification"]))
+    elif "cause" in result:
+        marks = "pas de note"
+        why.append(french(result["cause"]))
+    elif result["summary"] is None:
+        marks = "pas encore demandé"
+    else:
+        marks = "note pas encore demandée"
+    contradiction = disagreement(result)
+    if contradiction:
+        why.append(f"<b>{french(contradiction)}</b>")
+    heading = french(f"Passage {passage} : {marks}")
+    return f"<p>{'<br>'.join([f'<b>{heading}</b>', *why])}</p>"
+
+
+def summaries(results):
+    """Les résumés d'un cas par une version, un résultat par passage : chaque texte une seule fois,
+    avec ce qu'en dit le code et les notes de chaque passage."""
+    groups = {}  # {résumé: {numéro de passage: résultat}}
+    for passage, result in enumerate(results, 1):
+        groups.setdefault(result["summary"], {})[passage] = result
+    articles = []
+    for summary, group in groups.items():
+        text = ""
+        if summary is not None:
+            text += f"<pre>{html.escape(summary)}</pre>"
+            checks = next(iter(group.values()))["checks"]
+            words = [f"{name}, {'réussi' if checks[name] else 'échoué'}" for name in checks]
+            if words:
+                text += f"<p>{french('Contrôles par code : ' + ' ; '.join(words))}</p>"
+        for passage, result in group.items():
+            text += grading(passage, result)
+        articles.append(f"<article>{text}</article>")
+    return "".join(articles)
 
 
 def case_section(number, case, results):
-    """Un CV, replié, puis ses versions côte à côte, un passage sous l'autre."""
-    cv, focus = html.escape(case["input"]), html.escape(case["expected_focus"])
-    yield f"<h3>CV n° {number}</h3><details><summary>Le CV</summary><pre>{cv}</pre></details>"
-    yield f'<p class="soft">{french("Informations attendues : ")}{focus}</p><div class="side">'
+    """Un cas : son CV, replié, ce qu'on en attend, puis les résumés de chaque version."""
+    columns = []
     for version, passes in results.items():
-        yield f"<div><h4>{version}</h4>"
-        for n, one_pass in enumerate(passes, 1):
-            result = one_pass[number - 1]
-            marks, why = "Pas de note", result.get("cause", "")
-            if notes := result["notes"]:
-                marks = " · ".join(f"{name} {notes[name]:g}" for name in GOALS)
-                why = notes["justification"]
-            yield f'<article><p class="soft">Passage {n}</p>'
-            yield f"<pre>{html.escape(result['summary'] or '')}</pre>"
-            yield f"<p><b>{french(marks)}</b><br>{html.escape(why)}</p></article>"
-        yield "</div>"
-    yield "</div>"
+        case_results = [one_pass[number - 1] for one_pass in passes]
+        columns.append(f"<div><h4>{version}</h4>{summaries(case_results)}</div>")
+    title = french(f"Cas n° {number}")
+    return f"""<h3 id="cas-{number}">{title}</h3>{folded("Le CV", case["input"])}
+<p class="soft">{french("Informations attendues : ")}{html.escape(case["expected_focus"])}</p>
+<div class="side">{"".join(columns)}</div><p><a href="#cas">Retour au tableau</a></p>"""
 
 
-def page(run, results):
-    """Rend par morceaux une page HTML autonome."""
-    first, *others = results
+def page_of(journal, results):
+    """La page entière, en HTML : elle n'a besoin d'aucun autre fichier."""
+    plan = journal.plan
     reports = {version: eval_cv.report_of(passes) for version, passes in results.items()}
-    means = {version: f"{version} : {mark_text(r['average'])}" for version, r in reports.items()}
-    title = french(f"{' → '.join(means.values())}, sur {HIGHEST}")
+    means = {version: eval_cv.case_means(passes) for version, passes in results.items()}
+    scores = [f"{version}\u00a0{mark_text(r['average'])}" for version, r in reports.items()]
+    title = french(f"Moyennes sur {HIGHEST} : {' ; '.join(scores)}")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    yield f"""<!doctype html><html lang="fr"><meta charset="utf-8"><title>{title}</title>
+    head = f"""<!doctype html><html lang="fr"><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style>
-<h1>{title}</h1>
-<p class="soft">{html.escape(f"Résumés : {run['model']} ; notes : {run['judge']}.")}</p>"""
-    for other in others:
-        yield from comparison_section(first, other, results[first], results[other])
-    yield "<h2>Les versions</h2>"
-    for (version, report), prompt in zip(reports.items(), run["prompts"]):
-        passes = " ; ".join(map(mark_text, report["by_pass"]))
-        yield f"<h3>{version}</h3><p>{french(f'Moyenne de chaque passage : {passes}')}</p>"
-        yield f"<pre>{french(eval_cv.headline(report))}</pre>"
-        yield f"<details><summary>Le prompt</summary><pre>{html.escape(prompt)}</pre></details>"
-    grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in eval_cv.CRITERIA.items()]
-    yield f"<p>La grille :</p><ul>{''.join(grid)}</ul><h2>CV par CV</h2>"
-    gaps = dict.fromkeys(range(len(run["cases"])), 0.0)
-    for other in others:
-        by_case = eval_cv.compare(results[first], results[other])["by_case"]
-        gaps |= {i: abs(b - a) for i, (a, b) in enumerate(by_case) if None not in (a, b)}
-    if len(gaps) > SHOWN:
-        yield f"<p>{french(f'Les {SHOWN} plus grands écarts, sur {len(gaps)} CV.')}</p>"
-    for i in sorted(sorted(gaps, key=gaps.get, reverse=True)[:SHOWN]):
-        yield from case_section(i + 1, run["cases"][i], results)
+<h1>{title}</h1>"""
+    parts = [head]
+    models = [plan["model"], plan["judge"], *chain(journal.served, *journal.served.values())]
+    for line in eval_cv.context_lines(journal):
+        parts.append(f'<p class="soft">{french(line, *models)}</p>')
+    for second in list(results)[1:]:
+        comparison = eval_cv.compare(results["V1"], results[second])
+        parts.append(comparison_section(second, comparison, means["V1"], means[second]))
+    rows = [case_row(index, results, means) for index in range(len(means["V1"]))]
+    rows.sort(key=lambda row: row["place"])
+    # Les plus grands écarts, toutes comparaisons confondues ; à égalité, l'ordre du tableau.
+    widest = sorted(rows, key=lambda row: row["widest"], reverse=True)[:SHOWN]
+    detailed = sorted(row["number"] for row in widest)
+    parts.append(cases_table(rows, detailed))
+    parts.append("<h2>Les versions</h2>")
+    labels = eval_cv.labels(plan)
+    for (version, report), prompt in zip(reports.items(), plan["prompts"]):
+        parts.append(version_section(french(labels[version], *plan["names"]), report, prompt))
+    grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in CRITERIA.items()]
+    parts.append(f"<h2>La grille du juge</h2><ul>{''.join(grid)}</ul><h2>Cas par cas</h2>")
+    if len(detailed) < len(rows):
+        text = f"Seuls les {SHOWN} cas aux plus grands écarts sont détaillés, sur {len(rows)} cas."
+        parts.append(f"<p>{french(text)}</p>")
+    for number in detailed:
+        parts.append(case_section(number, plan["cases"][number - 1], results))
+    return "\n".join(parts)
 
 
-def run(argv):
-    parser = argparse.ArgumentParser(description="Écrit la page où lire un journal d'eval_cv.py.")
-    parser.error = eval_cv.refuse
-    parser.add_argument("journal", nargs="?", help="le plus récent de resultats/, par défaut")
-    path = Path(parser.parse_args(argv).journal or newest_journal())
-    pieces = page(*reread(path))
+def command(argv):
+    """Écrit la page d'un journal ; rend le code de sortie."""
+    parser = eval_cv.parser_for(argv)
+    parser.add_argument("journal", nargs="?")
+    given = vars(parser.parse_args(argv))
+    path = Path(given["journal"]) if "journal" in given else newest_journal()
+    content = page_of(*reread_journal(path))
     target = path.with_suffix(".html")
-    with target.open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(pieces)
-    print(f"Page à lire : {target}")
+    if target == path:
+        raise Arret(f"{path} : la page prendrait ce nom, renommez le journal en .jsonl")
+    draft = target.with_suffix(".html.tmp")  # la page précédente reste entière jusqu'au bout
+    with named(draft):
+        draft.write_text(content, encoding="utf-8", errors="replace")  # pour les emojis coupés
+        shutil.copymode(path, draft)  # qui ne peut pas lire le journal ne lit pas la page
+    with named(target):
+        os.replace(draft, target)
+    with named("la sortie standard"):
+        print(f"Page à lire : {target}", flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    os._exit(eval_cv.main(run))
+    os._exit(eval_cv.launch(command, __doc__))
