@@ -1,5 +1,5 @@
-"""Les tests d'outils/page.py : de vrais journaux, faits face au serveur de test_eval_cv.py, et la page
-que l'outil en tire.
+"""Les tests d'outils/page.py : de vrais journaux, faits face au serveur de test_eval_cv.py, et la
+page que l'outil en tire.
 
 python -m unittest test_page
 """
@@ -57,10 +57,8 @@ class Page(WithApi):
         self.api.summary = summary
         self.api.grade = grade
         cases = self.cases([{"input": name, "expected_focus": f"focus {name}"} for name in marks])
-        given = {"--cas": [cases], "--prompts": prompts, "--passages": ["1"]}
-        return self.script(
-            *[word for k, v in given.items() for word in (k, *v)], *options, code=code
-        )
+        arguments = ["--cas", cases, "--passages", "1", "--prompts", *prompts, *options]
+        return self.script(*arguments, code=code)
 
     def one_case(self, summary, grade, *options, code=0):
         """Évalue un seul cas avec un seul prompt."""
@@ -84,14 +82,10 @@ class Page(WithApi):
     def tool(self, *arguments, **options):
         """Lance l'outil depuis le dossier temporaire, comme on le fait d'un terminal."""
         command = [sys.executable, str(HERE / "outils" / "page.py"), *arguments]
-        given = {
-            "cwd": self.folder,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.PIPE,
-            **options,
-        }
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-        return subprocess.run(command, env=environment, encoding="utf-8", **given)
+        given = {"cwd": self.folder, "env": environment, "encoding": "utf-8"}
+        return subprocess.run(command, **given, **pipes)
 
 
 class Tableau(Page):
@@ -99,7 +93,10 @@ class Tableau(Page):
         marks = {"CV un": [5, 9, 5], "CV deux": [None, None, None], "CV trois": [8, 7, 2]}
         marks |= {"CV quatre": [None, 3, None], "CV cinq": [4, None, 4], "CV six": [9, 5, None]}
         self.evaluate(marks)
-        rows = self.table(self.page())
+        html = self.page()
+        rows = self.table(html)
+        [whole] = texts("<table>(.*?)</table>", html)
+        self.assertEqual(whole.strip(), "".join(cell for row in rows for cell in row))
         self.assertEqual(rows[0][:6], ["cas", "V1", "V2", "V3", "V2 − V1", "V3 − V1"])
         self.assertEqual(
             [row[:6] for row in rows[1:]],
@@ -260,11 +257,17 @@ class Contexte(Page):
         self.assertEqual(texts("<h1>(.*?)</h1>", html), [title])
 
     def test_les_modeles_demandes_et_ceux_qui_ont_repondu(self):
-        self.evaluate({"CV un": [5]}, "--modele", "claude-3.5", "--juge", "claude-3.7")
-        soft = texts('<p class="soft">(.*?)</p>', self.page())
+        models = ["--modele", "claude-3.5", "--juge", "claude-3.7"]
+        self.one_case(
+            lambda text: {**message(POINTS), "model": "petit-2.1"},
+            lambda text: {**notes(5), "model": "claude-3.7"},
+            *models,
+        )
+        html = self.page()
+        soft = texts('<p class="soft">(.*?)</p>', html)
         self.assertEqual(soft[0], "Résumés : claude-3.5 ; notes : claude-3.7")
-        self.assertIn("Modèle demandé : claude-3.5 ; modèle qui a répondu : m", soft)
-        self.assertIn("Modèle demandé : claude-3.7 ; modèle qui a répondu : m", soft)
+        self.assertEqual(soft[1], "Modèle demandé : claude-3.5 ; modèle qui a répondu : petit-2.1")
+        self.assertEqual(html.count("a répondu"), 1)
 
     def test_chaque_version_a_son_bilan_et_son_prompt(self):
         answers = iter([notes(4), notes(7), message("", "refusal"), notes(8)])
@@ -278,8 +281,8 @@ class Contexte(Page):
         options = ["--cas", self.cases(cases), *prompts, "--passages", "2", "--paralleles", "1"]
         self.script(*options)
         # Ordre des appels : passage 1, cas 1 et 2 (4 et 7) ; passage 2, cas 1 et 2 (refus et 8).
-        # Moyennes par cas 4 et 7,5 ; 5,75. Passages : 5,5 et 8. La note manquante à 0 : (2 + 7,5)/2 ;
-        # à 10 : (7 + 7,5)/2.
+        # Moyennes par cas 4 et 7,5, d'où 5,75. Passages : 5,5 et 8. La note qui manque à 0 donne
+        # (2 + 7,5)/2, soit 4,75 ; à 10, (7 + 7,5)/2, soit 7,25.
         html = self.page()
         lines = texts("<h3>.*?<pre>(.*?)</pre>", html)[0].split("\n")
         self.assertEqual(
@@ -410,11 +413,55 @@ class Controles(Page):
         self.assertNotIn("code", html.partition("</style>")[2])
 
 
+class PageEntiere(Page):
+    def test_tout_ce_qui_se_lit_dans_une_petite_page(self):
+        self.evaluate({"CV un": [6, 4], "CV deux": [4, 7]})
+        html = self.page().partition("</style>")[2].replace(str(self.folder) + os.sep, "")
+        read = re.sub(r"(<[^>]*>|\s)+", " ", unescape(html)).strip()
+        panel = "10 0 V1 V2 {} 5,00 → 5,50 (+0,50) ; cas en hausse : 1, en baisse : 1, stables : 0"
+        checks = "Contrôles par code : trois points, échoué ; 25 mots au plus, échoué"
+        grading = (
+            "Passage 1 : moyenne {0} · exactitude {0} · concision {0} · couverture {0} Parce que."
+        )
+        high = " Désaccord : la moyenne dépasse 5, mais un contrôle par code échoue."
+        shares = "Résumés qui passent les contrôles par code : trois points, 0 sur 2 ; "
+        shares += "25 mots au plus, 0 sur 2 Le prompt Consigne"
+        means = "Moyenne : {0}/10 | exactitude : {0} | concision : {0} | couverture : {0} | "
+        means += "notations impossibles : 0 Moyenne de chaque passage : {0} " + shares
+        expected = [
+            "Moyennes sur 10 : V1 5,00 ; V2 5,50",
+            "Résumés : claude-sonnet-5-5 ; notes : claude-sonnet-5-5",
+            "V1 → V2 V1 : 5,00/10 → V2 : 5,50/10 (+0,50)",
+            eval_cv.goal_sentence(
+                self.json("--reprendre", str(self.journal()))["comparison"]
+            ).replace("+0.50", "+0,50"),
+            "Pour d'autres cas, on ne peut rien conclure : il en faut au moins 6 à comparer.",
+            "Ci-dessous, un trait par cas, en pointillé si sa note baisse ; le trait large est la "
+            "moyenne.",
+            *[panel.format(name) for name in ("moyenne", *CRITERIA)],
+            "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un écart "
+            "qui manque. Juge ≠ code : combien de fois la moyenne du juge dépasse 5 alors qu'un "
+            "contrôle par code échoue, ou est sous 5 alors que tous passent.",
+            "cas V1 V2 V2 − V1 juge ≠ code 1 6,00 4,00 −2,00 1 2 4,00 7,00 +3,00 1",
+            f"Les versions V1 (v1.txt) {means.format('5,00')} 1",
+            f"V2 (v2.txt) {means.format('5,50')} 2",
+            "La grille du juge",
+            *[f"{name} : {text}" for name, text in CRITERIA.items()],
+            "Cas par cas Cas n° 1 Le CV CV un Informations attendues : focus CV un",
+            f"V1 Version 1, CV un {checks} {grading.format(6)}{high}",
+            f"V2 Version 2, CV un {checks} {grading.format(4)} Retour au tableau",
+            "Cas n° 2 Le CV CV deux Informations attendues : focus CV deux",
+            f"V1 Version 1, CV deux {checks} {grading.format(4)}",
+            f"V2 Version 2, CV deux {checks} {grading.format(7)}{high} Retour au tableau",
+        ]
+        self.assertEqual(read, " ".join(expected))
+
+
 class Securite(Page):
     ATTACK = '</pre><script>alert(1)</script><img src=x onerror="alert(1)"> \' & <cv>'
 
     def test_rien_de_ce_qui_vient_d_ailleurs_n_est_du_html(self):
-        self.api.summary = lambda text: message(self.ATTACK)
+        self.api.summary = lambda text: {**message(self.ATTACK), "model": self.ATTACK + "bis"}
         answer = {"justification": self.ATTACK, **dict.fromkeys(CRITERIA, 5)}
         self.api.grade = lambda text: message(json.dumps(answer))
         cases = self.cases([{"input": "CV" + self.ATTACK, "expected_focus": self.ATTACK}])
@@ -424,9 +471,9 @@ class Securite(Page):
         html = self.page()
         self.assertNotIn("<script", html)
         self.assertNotIn("<img", html)
-        # Le CV, l'attendu, deux prompts, deux résumés, deux justifications ; le modèle, deux fois,
-        # puisqu'un autre a répondu.
-        self.assertEqual(html.count("&lt;script&gt;"), 10)
+        # Le CV, l'attendu, deux prompts, deux résumés, deux justifications ; le modèle, deux fois ;
+        # celui qui a répondu.
+        self.assertEqual(html.count("&lt;script&gt;"), 11)
 
     def test_un_nom_de_prompt_et_une_cause_ne_sont_pas_du_html(self):
         bad = (400, error("invalid_request_error", "<script>3.5</script>"))

@@ -47,7 +47,8 @@ svg path { stroke: var(--soft); opacity: .5 } svg line { stroke: var(--soft); st
 svg .up { stroke: var(--up) } svg .down { stroke: var(--down); stroke-dasharray: 5 3 }
 svg .mean { stroke: var(--ink); stroke-width: 6; opacity: .35 }
 @media print { :root { --ink: #000; --soft: #444; --paper: #fff; --up: #000; --down: #000 }
-  body { max-width: none } article, figure, tr { break-inside: avoid } }
+  body { max-width: none } article, figure, tr { break-inside: avoid }
+  h4 { break-after: avoid } figure { width: 21% } }
 """
 
 
