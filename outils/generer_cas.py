@@ -1,17 +1,29 @@
 #!/usr/bin/env python3
-"""Ajoute à un fichier de cas des CV fictifs, écrits par un modèle, un appel chacun.
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["anthropic>=0.77"]
+# ///
+"""Ajoute à un fichier de cas des CV fictifs, écrits par un modèle : un appel payant chacun.
 
-    python outils/generer_cas.py 20 mes_cas.json
+    python3 outils/generer_cas.py 20 mes_cas.json
 
-Les profils varient, et la moitié n'a pas de réalisation chiffrée, puisque PROMPT_V2 en exige une.
-Relisez-les : un cas généré est un brouillon.
+  N                      combien de cas demander
+  FICHIER                le fichier de cas à compléter, créé s'il n'existe pas
+  --modele NOM           le modèle qui écrit (claude-sonnet-5-5)
+
+Les profils varient, et une moitié n'a pas de réalisation chiffrée : PROMPT_V2 en demande une, et il
+faut voir ce qu'un modèle en fait quand il n'y en a pas. Chaque cas est ajouté dès qu'il arrive.
+Relisez-les : ce sont des brouillons.
+
+Codes de sortie : 0, des cas ont été ajoutés ; 1, aucun ; 2, commande ou fichier incorrect, ou
+erreur qui condamne tous les appels ; 130, interruption.
 """
 
-import argparse
 import json
 import os
 import shutil
 import sys
+import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -19,7 +31,21 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eval_cv
-from eval_cv import Arret, Impossible
+from eval_cv import Impossible
+
+# Pour un autre domaine que les CV, changez PROMPT_CASE et AXES. Chaque {} du prompt reçoit une
+# valeur d'un axe, dans l'ordre. Les axes sont parcourus ensemble et en boucle : de longueurs sans
+# diviseur commun (9, 5 et 2), ils donnent toutes leurs combinaisons (90) avant de se répéter.
+PROMPT_CASE = """\
+Écris le CV fictif, en français, d'une personne (domaine : {} ; situation : {}). De 6 à 9 lignes :
+« CV - Prénom Nom », puis des lignes « Libellé : texte » (poste ou situation, expériences,
+formation, compétences, réalisations, langues). {}
+`input` : le CV ; `expected_focus` : en dix mots au plus, ce qu'un bon résumé doit en retenir."""
+AXES = [
+    ["santé", "bâtiment", "comptabilité", "logiciel", "école", "vente", "droit", "cuisine", "art"],
+    ["en début de carrière", "cinq ans d'expérience", "vingt ans", "sans emploi", "à son compte"],
+    ["Donne une ou deux réalisations chiffrées.", "Aucune réalisation ne doit être chiffrée."],
+]
 
 SCHEMA_CASE = {
     "type": "object",
@@ -27,74 +53,92 @@ SCHEMA_CASE = {
     "required": ["input", "expected_focus"],
     "additionalProperties": False,
 }
-PROMPT_CASE = """\
-Écris le CV fictif, en français, d'une personne (domaine : {} ; situation : {}). De 6 à 9 lignes :
-« CV - Prénom Nom », puis des lignes « Libellé : texte » (poste ou situation, expériences,
-formation, compétences, réalisations, langues). {}
-`input` : le CV ; `expected_focus` : en dix mots au plus, ce qu'un bon résumé doit en retenir."""
-AXES = [  # parcourus en boucle, de longueurs premières entre elles : tous les profils se croisent
-    ["santé", "bâtiment", "comptabilité", "logiciel", "école", "vente", "droit", "cuisine", "art"],
-    ["en début de carrière", "cinq ans d'expérience", "vingt ans", "sans emploi", "à son compte"],
-    ["Donne une ou deux réalisations chiffrées.", "Aucune réalisation ne doit être chiffrée."],
-]
-
-
-def plain(case):  # pour reconnaître un CV que l'on a déjà
-    return " ".join(case["input"].casefold().split())
+PARALLEL = 20  # appels à la fois
 
 
 def generate(model, number):
-    """Demande un cas : {"input", "expected_focus"} ; lève `Impossible`."""
-    prompt = PROMPT_CASE.format(*(axis[number % len(axis)] for axis in AXES))
+    """Fait écrire un cas, {"input": …, "expected_focus": …}, du profil de ce numéro : un appel.
+    Lève `Impossible`."""
+    profile = [axis[number % len(axis)] for axis in AXES]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_CASE}}
-    message = eval_cv.ask(eval_cv.request(model, prompt, output_config=output))
+    params = eval_cv.request(model, PROMPT_CASE.format(*profile), output_config=output)
+    text = eval_cv.complete_text(eval_cv.ask(params))
     try:
-        case = json.loads(eval_cv.complete_text(message))
-        texts = [case["input"], case["expected_focus"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        case = json.loads(text)
+    except (ValueError, RecursionError):
         raise Impossible("JSON illisible") from None
-    if not all(isinstance(text, str) and any(map(str.isalnum, text)) for text in texts):
-        raise Impossible("un texte vide")
+    if not isinstance(case, dict) or set(case) != set(SCHEMA_CASE["required"]):
+        raise Impossible("JSON sans les clés demandées, ou avec d'autres")
+    for name, content in case.items():
+        if not isinstance(content, str) or not any(map(str.isalnum, content)):
+            raise Impossible(f"« {name} » vide")
+        if eval_cv.has_half_character(content):
+            raise Impossible(f"« {name} » illisible, un emoji y est coupé en deux")
     return case
 
 
+def content_of(case):
+    """Le texte d'un CV, sans ce qui ne le distingue pas d'un autre : majuscules, espaces."""
+    return " ".join(case["input"].casefold().split())
+
+
 def add(path, case):
-    """Ajoute un cas au fichier, qu'il remplace d'un coup ; lève `Impossible` s'il y est déjà."""
-    cases = eval_cv.load_cases(path) if path.exists() else []  # un autre en ajoute peut-être aussi
-    if plain(case) in map(plain, cases):
+    """Ajoute un cas au fichier ; lève `Impossible` s'il y est déjà. Le fichier est relu à chaque
+    fois, et un brouillon complet le remplace : un arrêt ne peut pas le laisser à moitié écrit."""
+    replaced = path.exists()
+    cases = eval_cv.load_cases(path) if replaced else []
+    if content_of(case) in map(content_of, cases):
         raise Impossible("cas déjà présent")
-    draft = Path(f"{path}.{os.getpid()}.tmp")
     text = json.dumps([*cases, case], ensure_ascii=False, indent=2) + "\n"
-    draft.write_text(text, encoding="utf-8", errors="backslashreplace")
-    if path.exists():
-        shutil.copymode(path, draft)
-    draft.replace(path)
-
-
-def run(argv):
-    parser = argparse.ArgumentParser(description="Ajoute N CV fictifs à un fichier de cas.")
-    parser.error = eval_cv.refuse
-    parser.add_argument("n", metavar="N", type=int)
-    parser.add_argument("fichier", metavar="FICHIER", help="créé s'il n'existe pas")
-    parser.add_argument("--modele", metavar="NOM", default=eval_cv.MODEL, help=eval_cv.MODEL)
-    options = parser.parse_args(argv)
-    path = Path(options.fichier).resolve()
-    if options.n < 1 or not os.access(path.parent, os.W_OK):
-        raise Arret(f"{path} : un entier d'au moins 1 et un dossier où écrire sont attendus")
-    start = len(eval_cv.load_cases(path)) if path.exists() else 0
-    pool, added, causes = ThreadPoolExecutor(20), 0, Counter()
-    numbers = range(start, start + options.n)
-    for future in as_completed([pool.submit(generate, options.modele, n) for n in numbers]):
+    draft = Path(f"{path}.{os.getpid()}.tmp")
+    with eval_cv.named(path):
         try:
-            add(path, future.result())  # dès qu'il arrive
-            added += 1
-        except Impossible as cause:
-            causes[str(cause)] += 1
-    print(f"{path} : {added} cas de plus. Relisez-les, ce sont des brouillons.")
-    for cause, count in causes.items():
-        print(f"  {count} × {cause}")
+            if replaced:  # pas un instant lisible par plus de gens que le fichier
+                draft.touch(path.stat().st_mode & 0o777 | 0o200)
+            # Un champ à vous peut contenir une moitié d'emoji : elle redevient "\\ud83d".
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+            if replaced:
+                shutil.copymode(path, draft)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def command(argv):
+    """Fait écrire les cas et les ajoute ; rend le code de sortie."""
+    parser = eval_cv.parser_for(argv)
+    parser.add_argument("number")
+    parser.add_argument("file")
+    parser.add_argument("--modele", default=eval_cv.MODEL)
+    options = parser.parse_args(argv)
+    number = eval_cv.whole_number("N", options.number)
+    path = Path(options.file).resolve()
+    with eval_cv.named(f"FICHIER {path}"), tempfile.TemporaryFile(dir=path.parent):
+        pass  # on peut écrire dans ce dossier : à savoir avant de payer
+    start = len(eval_cv.load_cases(path)) if path.exists() else 0
+    eval_cv.verify_access()
+    added = 0
+    causes = Counter()
+    pool = ThreadPoolExecutor(PARALLEL)
+    try:
+        profiles = range(start, start + number)
+        futures = [pool.submit(generate, options.modele, profile) for profile in profiles]
+        for future in as_completed(futures):
+            try:
+                add(path, future.result())
+                added += 1
+            except Impossible as cause:
+                causes[str(cause)] += 1
+    finally:  # même interrompu, dire ce qui est gardé
+        pool.shutdown(wait=False, cancel_futures=True)
+        lines = [f"{path} : {added} cas de plus."]
+        lines += [f"  {count} × {cause}" for cause, count in causes.items()]
+        if added:
+            lines.append("Relisez-les, ce sont des brouillons.")
+        with eval_cv.named("la sortie standard"):
+            print("\n".join(lines), flush=True)
     return 0 if added else 1
 
 
 if __name__ == "__main__":
-    os._exit(eval_cv.main(run))
+    os._exit(eval_cv.launch(command, __doc__))

@@ -1,119 +1,255 @@
 #!/usr/bin/env python3
-"""Fait la même évaluation qu'eval_cv.py, par lots (API Message Batches).
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["anthropic>=0.77"]
+# ///
+"""Fait la même évaluation qu'eval_cv.py par lots (API Message Batches), à moitié prix.
 
-    python outils/lots.py --cas mes_cas.json --passages 3
+    python3 outils/lots.py --cas mes_cas.json      une nouvelle évaluation
+    python3 outils/lots.py --reprendre JOURNAL     retrouve ses lots, sans rien repayer
 
-Moitié prix, mais en deux vagues (les résumés, puis les notations), de 24 heures au plus chacune.
-Ordinateur éteint ? `lots.py --reprendre JOURNAL` retrouve les lots sans rien repayer.
+Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'API peut prendre
+24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
+
+Les options, le journal, l'affichage et les codes de sortie sont ceux d'eval_cv.py (voyez
+python3 eval_cv.py --help), sauf --demo. Deux autres options complètent --reprendre :
+
+  --trouve LOT           l'envoi d'un lot a été interrompu, et la console d'Anthropic montre que
+                         ce lot existe : ses résultats seront attendus, rien ne sera repayé
+  --perdu LOT            l'API ne connaît plus ce lot, ou ses résultats ont expiré : ses requêtes
+                         seront demandées et payées de nouveau
 """
 
 import json
 import os
 import sys
 import time
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eval_cv
-from eval_cv import Arret, Impossible, as_message, complete_text, fault_of, notes_of, write
+from eval_cv import Arret, Impossible, keep, tell
 
-REQUESTS = 5_000  # par lot ; l'API en admet davantage, mais la mémoire compte
+REQUESTS = 1_000  # par lot, au plus
+FIRST_PAUSE = 1  # en secondes, avant de redemander où en est un lot ; puis deux fois plus,
+LAST_PAUSE = 60  # jusqu'à une minute
+PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encore »
+
+# Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
+# "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand ses
+# résultats y sont. Tant que l'API n'a pas répondu à l'envoi, voici son identifiant :
+UNKNOWN = "inconnu"
+DOUBT = (
+    "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
+    "s'il y est, reprenez avec --trouve suivi de son identifiant, et rien ne sera repayé ; "
+    f"s'il n'y est pas, reprenez avec --perdu {UNKNOWN}."
+)
+NOT_SENT = {  # les exceptions qui précèdent tout envoi
+    *("TypeError", "UnicodeEncodeError", "UnsupportedProtocol", "LocalProtocolError"),
+    *("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"),
+}
+NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py"
 
 
-def ask(journal, queue, received, params, version, passage):
-    """Prend la place d'`eval_cv.ask` : rend la réponse du journal, ou met la requête en attente."""
-    key = eval_cv.call_key(params, version, passage)
+def known_or_waiting(journal, waiting, received, version, passage, params):
+    """Prend la place d'`eval_cv.ask` : rend la réponse du journal, ou met la requête en attente
+    dans `waiting` et lève `Impossible`. Ce qu'un lot vient de rendre (`received`), même
+    inutilisable, n'est pas redemandé : on paierait sans fin."""
+    key = eval_cv.call_key(version, passage, params)
     try:
-        message = as_message(journal.get(key, {"cause": "rien encore"}))
-        notes_of(message) if "output_config" in params else complete_text(message)
-        return message
+        return eval_cv.known_answer(journal, version, passage, params)
     except Impossible:
-        if key in received:  # un lot vient de répondre ainsi : ne pas le redemander
+        if key in received:
             raise
-    queue[key] = {"version": version, "pass": passage, "request": params}
+    with eval_cv.LOCK:
+        waiting[key] = {"version": version, "pass": passage, "request": params}
     raise Impossible("en attente d'un lot")
 
 
-def send(path, queue):
-    """Envoie ce qui attend, une seule fois : un nouvel essai pourrait payer un second lot."""
-    for start in range(0, len(queue), REQUESTS):
-        sent = dict(list(queue.items())[start : start + REQUESTS])
-        items = [{"custom_id": key, "params": record["request"]} for key, record in sent.items()]
+def fault_of(error):
+    """Comme `eval_cv.fault_of`, mais comprend aussi qu'on a lu autre chose qu'une réponse."""
+    if isinstance(error, AttributeError):  # la page d'un portail captif, par exemple
+        return Impossible("ce n'est pas une réponse de l'API")
+    return eval_cv.fault_of(error)
+
+
+def may_be_created(error):
+    """Vrai si l'API a pu recevoir la demande avant cette erreur."""
+    status = getattr(error, "status_code", None)
+    if status:
+        return not 400 <= status < 500
+    return type(error.__cause__ or error).__name__ not in NOT_SENT
+
+
+def name_batch(journal, batch_id):
+    """Donne son identifiant au lot dont le journal ne connaissait que l'envoi."""
+    keep(journal, {"batch": batch_id, "requests": journal.batches[UNKNOWN]})
+    keep(journal, {"collected": UNKNOWN})
+
+
+def create_batch(journal, requests):
+    """Crée un lot, en un seul essai : un autre pourrait payer un second lot. Rend faux si l'API le
+    trouve trop gros ; lève `Arret`."""
+    batches = eval_cv.client().with_options(max_retries=0).messages.batches
+    items = [{"custom_id": key, "params": record["request"]} for key, record in requests.items()]
+    keep(journal, {"batch": UNKNOWN, "requests": requests})  # au cas où tout s'arrêterait ici
+    try:
+        batch_id = batches.create(requests=items).id
+    except KeyboardInterrupt:
+        tell(DOUBT)
+        raise
+    except Exception as error:
+        fault = fault_of(error)
+        if may_be_created(error):
+            raise Arret(f"envoi d'un lot : {fault}. {DOUBT}") from None
+        keep(journal, {"collected": UNKNOWN})
+        if getattr(error, "status_code", None) == 413:
+            return False
+        if fault is error:  # une erreur de programmation
+            raise
+        raise Arret(f"envoi d'un lot : {fault}. Ce lot n'a pas été créé.") from None
+    name_batch(journal, batch_id)
+    return True
+
+
+def send(journal, waiting, received):
+    """Envoie ce qui attend, en lots que l'API ne trouve pas trop gros."""
+    left = list(waiting.items())
+    size = REQUESTS
+    while left:
+        part = dict(left[:size])
+        if create_batch(journal, part):
+            left = left[size:]
+        elif len(part) > 1:
+            size = len(part) // 2
+            refused = f"Un lot de {len(part)} requêtes est trop gros pour l'API (HTTP 413)"
+            tell(f"{refused} : il n'a pas été créé ; nouvel essai par lots de {size}.")
+        else:
+            key, record = left.pop(0)
+            keep(journal, {**record, "cause": "requête trop grosse pour l'API (HTTP 413)"})
+            received.add(key)
+
+
+def results_of(batch_id):
+    """Attend la fin d'un lot, et rend ses résultats, dans le désordre. Une erreur veut dire « pas
+    encore » ; après PATIENCE secondes d'erreurs, ou si la clé est refusée, lève `Arret`."""
+    batches = eval_cv.client().with_options(max_retries=0, timeout=60).messages.batches
+    pause = FIRST_PAUSE
+    failing_since = None
+    while True:
         try:
-            batches = eval_cv.client().with_options(max_retries=0).messages.batches
-            write(path, {"batch": batches.create(requests=items).id, "requests": sent})
-        except (Exception, KeyboardInterrupt) as error:
-            refused = getattr(error, "status_code", 500) < 500
-            if not refused and not isinstance(error, (ImportError, TypeError)):
-                print("\nLot peut-être créé : vérifiez dans la console.", file=sys.stderr)
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            raise Arret(f"envoi du lot : {fault_of(error)}") from None
-
-
-def unfinished(path):
-    """Les lots, {identifiant: requêtes}, dont le journal n'a pas encore les résultats."""
-    sent = {}
-    for line in Path(path).read_bytes().split(b"\n"):
-        with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            record = json.loads(line)
-            sent.pop(record.get("collected"), None)
-            sent[record["batch"]] = record["requests"]
-    return sent
+            batch = batches.retrieve(batch_id)
+            if batch.processing_status == "ended":
+                return list(batches.results(batch_id))
+            state = f"{batch.request_counts.processing} en cours"
+            failing_since = None
+        except Exception as error:
+            fault = fault_of(error)
+            if getattr(error, "status_code", None) == 404:
+                state = "HTTP 404, lot inconnu à cette adresse"
+            elif isinstance(fault, Impossible):
+                state = fault
+            else:
+                raise fault from None
+            failing_since = failing_since or time.monotonic()
+            if time.monotonic() - failing_since >= PATIENCE:
+                raise Arret(
+                    f"lot {batch_id} : aucune réponse utilisable depuis {PATIENCE // 60} minutes "
+                    f"({state}). Il n'est sans doute pas perdu, reprenez plus tard. S'il n'est "
+                    "plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez "
+                    f"avec --perdu {batch_id} : ses requêtes seront demandées et payées de nouveau."
+                ) from None
+        tell(f"Lot {batch_id} : {state}")
+        time.sleep(pause)
+        pause = min(LAST_PAUSE, 2 * pause)
 
 
 def outcome(item):
-    """Le message d'un résultat de lot, ou la cause de son absence."""
+    """Ce que le journal garde d'un résultat de lot : {"message": …} ou {"cause": …}."""
     result = getattr(item, "result", None)
-    kind = getattr(result, "type", "invalide")
+    kind = getattr(result, "type", None)
     if kind == "succeeded":
-        return {"message": result.message}
-    error = getattr(getattr(result, "error", None), "error", None)
-    reason = str(getattr(error, "message", kind)).replace(eval_cv.KEY or "\0", "[clé]")
-    known = {"expired": "le lot a expiré", "canceled": "le lot a été annulé"}
-    return {"cause": known.get(kind, f"requête en erreur dans le lot : {reason:.200}")}
-
-
-def collect(path, batch_id, requests, received):
-    """Attend la fin d'un lot, de moins en moins souvent, et en écrit les résultats au journal."""
-    batches, pause = eval_cv.client().messages.batches, 1
+        return {"message": getattr(result, "message", None)}
+    if kind == "expired":
+        return {"cause": "le lot a expiré"}
+    if kind == "canceled":
+        return {"cause": "le lot a été annulé"}
     try:
-        while (batch := batches.retrieve(batch_id)).processing_status != "ended":
-            print(f"Lot {batch_id} : {batch.request_counts.processing} en cours", file=sys.stderr)
-            time.sleep(pause)
-            pause = min(60, 2 * pause)
-        items = list(batches.results(batch_id))  # dans le désordre
-    except Exception as error:
-        advice = "reprenez plus tard, ou retirez sa ligne du journal"
-        raise Arret(f"lot {batch_id} : {advice} ; {fault_of(error)}") from None
-    found = {getattr(item, "custom_id", None): outcome(item) for item in items}
-    for key, record in requests.items():
-        write(path, record | found.get(key, {"cause": "requête absente des résultats du lot"}))
+        reason = f" : « {eval_cv.masked(result.error.error.message)} »"
+    except (AttributeError, TypeError):
+        reason = ""
+    return {"cause": f"requête en erreur dans le lot{reason}"}
+
+
+def collect(journal, batch_id, received):
+    """Attend un lot et en écrit les résultats au journal."""
+    outcomes = {}
+    for item in results_of(batch_id):
+        outcomes[str(getattr(item, "custom_id", None))] = outcome(item)
+    missing = {"cause": "requête absente des résultats du lot"}
+    for key, request in journal.batches[batch_id].items():
+        record = {**request, **outcomes.get(key, missing)}
+        record = json.loads(json.dumps(record, default=vars))
+        if record != journal.answers.get(key):  # sinon, elle y était avant un arrêt
+            keep(journal, record)
         received.add(key)
-    write(path, {"collected": batch_id})
+    keep(journal, {"collected": batch_id})
 
 
-def in_batches(journal):
-    """Relance `run_versions` jusqu'à ce que rien n'attende ; rend ses résultats."""
-    path, run, received = journal["path"], journal["settings"]["run"], set()
-    if run["model"] == eval_cv.DEMO:
-        raise Arret("une démonstration n'appelle pas de modèle, retirez --demo")
-    for _ in range(4):  # les lots laissés en cours, les résumés, les notations, la lecture
-        queue, known = {}, eval_cv.load_journal(path)
-        results = eval_cv.run_versions(**run, ask=partial(ask, known, queue, received))
-        if not queue:
+def in_batches(journal, ask):
+    """Prend la place d'`eval_cv.ask_directly`, mais envoie des lots au lieu d'appeler `ask`. Rend
+    les passages de `run_versions`."""
+    if journal.plan["model"] == eval_cv.DEMO:
+        raise Arret(f"{journal.path} : {NO_DEMO}")
+    if UNKNOWN in journal.batches:
+        raise Arret(f"{journal.path} : un envoi a été interrompu. {DOUBT}")
+    received = set()  # les clés des appels auxquels un lot a répondu
+
+    def ask_for(version, passage):
+        return partial(known_or_waiting, journal, waiting, received, version, passage)
+
+    while True:  # les lots laissés en cours, les résumés, les notations
+        for batch_id in list(journal.batches):
+            collect(journal, batch_id, received)
+        waiting = {}
+        results = eval_cv.evaluate(journal.plan, ask_for)
+        if not waiting:
             return results
-        if not unfinished(path):
-            send(path, queue)
-        for batch_id, requests in unfinished(path).items():
-            collect(path, batch_id, requests, received)
-    raise Arret("des réponses manquent encore après les lots, reprenez le journal")
+        send(journal, waiting, received)
+
+
+def declare(path, trouve=None, perdu=None):
+    """Écrit à un journal qu'un lot est trouvé, ou perdu ; lève `Arret` s'il ne l'attendait pas."""
+    if path is None:
+        raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
+    journal = eval_cv.load_journal(path)
+    batch_id = perdu or UNKNOWN
+    if batch_id not in journal.batches:
+        names = ", ".join(journal.batches) or "aucun"
+        raise Arret(f"{path} : ce journal n'attend pas le lot {batch_id} (il attend : {names})")
+    if trouve:
+        name_batch(journal, trouve)
+        return
+    text = f"ses requêtes ({len(journal.batches[batch_id])}) vont être demandées de nouveau"
+    tell(f"Lot {batch_id} perdu : {text} ; celles qu'il a traitées seront payées deux fois.")
+    keep(journal, {"collected": batch_id, "lost": True})
+
+
+def command(argv):
+    """La commande d'eval_cv.py, par lots, avec --trouve et --perdu ; rend le code de sortie."""
+    parser = eval_cv.parser_for(argv)
+    parser.add_argument("--trouve")
+    parser.add_argument("--perdu")
+    declared, others = parser.parse_known_args(argv)
+    given = eval_cv.parse(others)
+    if given["demo"]:
+        raise Arret(f"--demo : {NO_DEMO}")
+    if vars(declared):
+        declare(given.get("reprendre"), **vars(declared))
+    return eval_cv.command(others, evaluate_journal=in_batches)
 
 
 if __name__ == "__main__":
-    if "--help" in sys.argv:
-        print(__doc__)
-    os._exit(eval_cv.main(partial(eval_cv.run, evaluate=in_batches)))
+    os._exit(eval_cv.launch(command, __doc__))
