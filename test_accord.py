@@ -206,25 +206,25 @@ class Feuille(Accord):
 
     def test_chaque_cas_tire_donne_un_resume_de_chaque_version(self):
         out = self.export("--nombre", "8")
-        self.assertIn("8 résumés à noter ; cas différents : 4\n", out)
+        self.assertIn("résumés à noter : 8 ; cas différents : 4\n", out)
         drawn = self.versions()
         cases = {case for version, case in drawn}
         self.assertEqual(len(cases), 4)
         self.assertCountEqual(drawn, itertools.product(("V1", "V2"), cases))
 
     def test_un_nombre_impair_ne_coupe_pas_un_cas_en_deux(self):
-        self.assertIn("8 résumés à noter", self.export("--nombre", "9"))
-        self.assertIn("2 résumés à noter ; cas différents : 1\n", self.export("--nombre", "1"))
+        self.assertIn("résumés à noter : 8 ;", self.export("--nombre", "9"))
+        self.assertIn("résumés à noter : 2 ; cas différents : 1\n", self.export("--nombre", "1"))
 
     def test_vingt_resumes_de_dix_cas_par_defaut(self):
         self.journal_path = self.evaluate("--passages", "2", cases=30)
-        self.assertIn("20 résumés à noter ; cas différents : 10\n", self.export())
+        self.assertIn("résumés à noter : 20 ; cas différents : 10\n", self.export())
 
     def test_les_autres_passages_servent_quand_les_cas_manquent(self):
         numbers = itertools.count()
         self.summary = lambda version, name: f"{version} {name} essai {next(numbers)}"
         self.journal_path = self.evaluate("--passages", "3", cases=4)
-        self.assertIn("20 résumés à noter ; cas différents : 4\n", self.export())
+        self.assertIn("résumés à noter : 20 ; cas différents : 4\n", self.export())
         texts = [self.text(row) for row in self.rows()]
         pairs = [(text[:2], self.number(text)) for text in texts]
         counts = [pairs.count(pair) for pair in itertools.product(("V1", "V2"), range(1, 5))]
@@ -234,12 +234,12 @@ class Feuille(Accord):
         self.assertEqual(len(set(texts)), 20)
 
     def test_le_texte_qu_une_version_redonne_n_est_a_noter_qu_une_fois(self):
-        self.assertIn("12 résumés à noter", self.export())
+        self.assertIn("résumés à noter : 12 ;", self.export())
 
     def test_le_meme_texte_dans_deux_versions_est_a_noter_deux_fois(self):
         self.summary = lambda version, name: name
         self.journal_path = self.evaluate("--passages", "1")
-        self.assertIn("12 résumés à noter", self.export())
+        self.assertIn("résumés à noter : 12 ;", self.export())
         self.fill(lambda text: "6")
         self.assertEqual(self.report()["comparison"]["V2"]["cases"], 6)
 
@@ -265,13 +265,13 @@ class Feuille(Accord):
         prompt = self.file("p.txt", "Résume autrement.")
         prompts = ("PROMPT_V1", "PROMPT_V2", prompt)
         self.journal_path = self.evaluate("--passages", "1", "--prompts", *prompts)
-        self.assertIn("15 résumés à noter ; cas différents : 5\n", self.export("--nombre", "16"))
+        self.assertIn("résumés à noter : 15 ; cas différents : 5\n", self.export("--nombre", "16"))
         self.fill(lambda text: "7")
         self.assertEqual(list(self.report()["comparison"]), ["V2", "V3"])
 
     def test_une_seule_version(self):
         self.journal_path = self.evaluate("--passages", "1", "--prompts", "PROMPT_V1")
-        self.assertIn("6 résumés à noter ; cas différents : 6\n", self.export())
+        self.assertIn("résumés à noter : 6 ; cas différents : 6\n", self.export())
         self.fill(lambda text: "7")
         self.assertEqual(self.report()["comparison"], {})
         self.assertNotIn("→", self.accord()[0])
@@ -329,7 +329,9 @@ class Feuille(Accord):
         arguments = ["a_noter.csv", "--journal", self.journal_path, "--exporter"]
         done = self.tool(*arguments)
         lines = done.stdout.splitlines()
-        self.assertEqual(lines[0], "a_noter.csv : 12 résumés à noter ; cas différents : 6")
+        self.assertEqual(
+            lines[0], "a_noter.csv : feuille créée ; résumés à noter : 12 ; cas différents : 6"
+        )
         self.assertTrue(lines[1].startswith("1. Dans un tableur, notez chaque résumé de 0 à 10"))
         self.assertIn("au format CSV UTF-8", lines[2])
         self.assertEqual(len(lines), 4)
@@ -343,7 +345,8 @@ class Feuille(Accord):
         """Lance l'outil depuis le dossier temporaire, comme on le fait d'un terminal."""
         command = [sys.executable, str(HERE / "outils" / "accord.py"), *arguments]
         options = {"cwd": self.folder, "capture_output": True, "encoding": "utf-8"}
-        return subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, **options)
+        changes = {"PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": ""}
+        return subprocess.run(command, env={**os.environ, **changes}, **options)
 
     def test_le_journal_le_plus_recent_par_defaut(self):
         self.assertIn("aucun journal", self.tool("a_noter.csv", "--exporter").stderr)
@@ -486,6 +489,12 @@ class Lecture(Accord):
         self.assertEqual((report["n"], counts), (12, [12, 0, 0]))
         self.assertEqual(report["comparison"]["V2"]["cases"], 0)
         self.assertIn("V1 → V2 ; cas que vous avez notés dans les deux : 0\n", self.accord()[0])
+
+    def test_une_ligne_plus_courte_que_l_en_tete_est_une_ligne_sans_note(self):
+        self.fill(lambda text: "6")
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write("relu le 3 mars")
+        self.assertEqual((self.report()["n"], self.report()["skipped"]), (12, 1))
 
     def test_un_resume_note_deux_fois_est_refuse(self):
         self.fill(lambda text: "6")

@@ -7,8 +7,8 @@ tableur, à des résumés d'un journal d'eval_cv.py. N'appelle jamais l'API.
 
 La feuille réunit, pour les mêmes cas, un résumé de chaque version, mélangés et sans aucune note.
 L'en-tête rappelle la grille ; la dernière colonne, « identifiant », sert à retrouver les résumés,
-même si le tableur coupe un long texte (Excel, à 32 767 caractères). Elle contient les textes des
-cas : si ce sont des données personnelles, gardez-la dans un dossier que git ignore.
+même si le tableur coupe un long texte (Excel, à 32 767 caractères). La feuille contient les CV,
+donc des données personnelles : gardez-la dans un dossier que git ignore.
 
   FEUILLE             la feuille de notes, un fichier CSV
   --journal JOURNAL   le journal d'où viennent les résumés ; par défaut, le plus récent de
@@ -133,9 +133,10 @@ def export(path, journal, results, number):
             f'le journal avec python3 eval_cv.py --reprendre "{journal.path}"'
         )
     write_sheet(path, drawn)
+    cases = len(grouped(drawn, "case"))
     compare = f'"{sys.executable}" "{sys.argv[0]}" "{path}" --journal "{journal.path}"'
     return [
-        f"{path} : {len(drawn)} résumés à noter ; cas différents : {len(grouped(drawn, 'case'))}",
+        f"{path} : feuille créée ; résumés à noter : {len(drawn)} ; cas différents : {cases}",
         f"1. Dans un tableur, notez chaque résumé de {LOWEST} à {HIGHEST} sur chaque critère.",
         "2. Enregistrez la feuille sous le même nom, au format CSV UTF-8.",
         f"3. Comparez vos notes à celles du juge : {compare}",
