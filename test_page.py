@@ -418,6 +418,7 @@ class PageEntiere(Page):
         self.evaluate({"CV un": [6, 4], "CV deux": [4, 7]})
         html = self.page().partition("</style>")[2].replace(str(self.folder) + os.sep, "")
         read = re.sub(r"(<[^>]*>|\s)+", " ", unescape(html)).strip()
+        comparison = self.json("--reprendre", str(self.journal()))["comparison"]
         panel = "10 0 V1 V2 {} 5,00 → 5,50 (+0,50) ; cas en hausse : 1, en baisse : 1, stables : 0"
         checks = "Contrôles par code : trois points, échoué ; 25 mots au plus, échoué"
         grading = (
@@ -432,16 +433,14 @@ class PageEntiere(Page):
             "Moyennes sur 10 : V1 5,00 ; V2 5,50",
             "Résumés : claude-sonnet-5-5 ; notes : claude-sonnet-5-5",
             "V1 → V2 V1 : 5,00/10 → V2 : 5,50/10 (+0,50)",
-            eval_cv.goal_sentence(
-                self.json("--reprendre", str(self.journal()))["comparison"]
-            ).replace("+0.50", "+0,50"),
-            "Pour d'autres cas, on ne peut rien conclure : il en faut au moins 6 à comparer.",
+            eval_cv.goal_sentence(comparison).replace("+0.50", "+0,50"),
+            eval_cv.beyond_sentence("V1", "V2", comparison),
             "Ci-dessous, un trait par cas, en pointillé si sa note baisse ; le trait large est la "
             "moyenne.",
             *[panel.format(name) for name in ("moyenne", *CRITERIA)],
-            "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un écart "
-            "qui manque. Juge ≠ code : combien de fois la moyenne du juge dépasse 5 alors qu'un "
-            "contrôle par code échoue, ou est sous 5 alors que tous passent.",
+            "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un "
+            "écart qui manque. Juge ≠ code : combien de fois la moyenne du juge dépasse 5 alors "
+            "qu'un contrôle par code échoue, ou est sous 5 alors que tous passent.",
             "cas V1 V2 V2 − V1 juge ≠ code 1 6,00 4,00 −2,00 1 2 4,00 7,00 +3,00 1",
             f"Les versions V1 (v1.txt) {means.format('5,00')} 1",
             f"V2 (v2.txt) {means.format('5,50')} 2",
@@ -455,6 +454,37 @@ class PageEntiere(Page):
             f"V2 Version 2, CV deux {checks} {grading.format(7)}{high} Retour au tableau",
         ]
         self.assertEqual(read, " ".join(expected))
+
+
+class AutreEchelle(Page):
+    def test_une_echelle_de_1_a_5_est_dessinee_entiere_et_son_milieu_est_3(self):
+        source = (HERE / "eval_cv.py").read_text("utf-8")
+        self.assertIn("SCALE = range(11)", source)
+        script = self.file("eval_cv.py", source.replace("SCALE = range(11)", "SCALE = range(1, 6)"))
+        (self.folder / "outils").mkdir()
+        tool = self.file("outils/page.py", (HERE / "outils" / "page.py").read_bytes())
+        # La démonstration : tout est fidèle (5), aucun tiret dans V1 (1), trois dans V2 (5), et ce
+        # qui est attendu y est (5) ; la moyenne de V1 est 11/3, au-dessus de 3.
+        case = {
+            "input": "Poste : juriste\nVille : Lyon\nLangue : anglais",
+            "expected_focus": "Lyon",
+        }
+        options = ["--demo", "--passages", "1", "--cas", self.cases([case])]
+        for command in ([script, *options], [tool]):
+            subprocess.run(
+                [sys.executable, *command], cwd=self.folder, check=True, capture_output=True
+            )
+        html = next(self.folder.glob("resultats/*.html")).read_text("utf-8")
+        self.assertEqual(self.table(html)[1], ["1", "3,67", "5,00", "+1,33", "1"])
+        self.assertIn("la moyenne dépasse 3, mais un contrôle par code échoue", html)
+        heights = re.findall(
+            '<line class="(?:up|flat)" x1="30" y1="(.*?)" x2="140" y2="(.*?)"', html
+        )
+        # De 150 (1) à 10 (5) : 35 par point ; 11/3 est à 150 - 35 × 8/3 = 56,7.
+        expected = [("56.7", "10.0"), ("10.0", "10.0"), ("150.0", "10.0"), ("10.0", "10.0")]
+        self.assertEqual(heights, expected)
+        self.assertIn('<text x="24" y="14" text-anchor="end">5</text>', html)
+        self.assertIn('<text x="24" y="154" text-anchor="end">1</text>', html)
 
 
 class Securite(Page):
