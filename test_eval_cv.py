@@ -1003,9 +1003,12 @@ class AuDelaDeCesCas(unittest.TestCase):
 
     def test_combien_de_cas_quand_on_ne_sait_pas(self):
         text = "de l'ordre de 18 cas pour voir un tel gain quatre fois sur cinq"
-        for low, high in [(-0.5, 2), (0, 2)]:
+        for low, high in [(-0.5, 2), (0, 1)]:
             self.assertIn(text, self.sentence(low, high))
-        self.assertNotIn("de l'ordre", self.sentence(0.1, 2))
+
+    def test_pas_de_nombre_de_cas_quand_on_sait_ou_qu_un_tel_gain_est_exclu(self):
+        for low, high in [(0.1, 2), (-2, -0.1), (-0.5, 0.99)]:
+            self.assertNotIn("de l'ordre", self.sentence(low, high))
 
     def test_pas_de_gain_sans_objectif_de_moyenne(self):
         with patch.dict(eval_cv.GOALS, moyenne=0):
@@ -1260,13 +1263,14 @@ class Reprendre(WithApi):
         self.assertEqual(len(self.api.requests), 1)
         self.assertEqual(self.resume()[1], [])
 
-    def test_les_lignes_illisibles_sont_nommees_ensemble(self):
+    def test_les_lignes_illisibles_sont_nommees_ensemble_neuf_au_plus(self):
         self.script("--demo", "--passages", "1")
-        with self.journal().open("a") as file:
-            file.write("\n{" * 3)  # lignes 14 à 16
-        err = self.script("--reprendre", str(self.journal()))[1]
-        self.assertEqual(err.count("illisible"), 1)
-        self.assertIn("14, 15, 16", err)
+        for more, named in [(9, "14, 15, 16, 17, 18, 19, 20, 21, 22\n"), (1, "22 et d'autres\n")]:
+            with self.journal().open("a") as file:
+                file.write("\n{" * more)
+            err = self.script("--reprendre", str(self.journal()))[1]
+            self.assertEqual(err.count("illisible"), 1)
+            self.assertIn(named, err)
 
     def test_un_journal_enregistre_par_un_editeur(self):
         self.script("--passages", "1")
