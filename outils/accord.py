@@ -152,7 +152,7 @@ def read_cells(path):
         data = Path(path).read_bytes()
     try:
         text = data.decode(ENCODING)
-        csv.field_size_limit(2**31 - 1)  # par défaut, 131 072 caractères : moins qu'un long CV
+        csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
         for separator in ";,\t":
             lines = io.StringIO(text, newline=None)  # toute fin de ligne y devient « \n »
             header = next(csv.reader(lines, delimiter=separator), [])
