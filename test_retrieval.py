@@ -1,11 +1,13 @@
 """Les tests de retrieval_eval.py : les valeurs de l'exercice d'abord, puis une règle par test.
 
-python -m unittest test_retrieval
+python3 -m unittest test_retrieval
 """
 
 import gzip
 import io
 import json
+import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -16,9 +18,10 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import retrieval_eval
-from retrieval_eval import evaluer_retrieval, p_value
+from retrieval_eval import comparer_retrieval, evaluer_retrieval, interval
 
 HERE = Path(__file__).resolve().parent
+SCRIPT = str(HERE / "retrieval_eval.py")
 
 
 class Exercice(unittest.TestCase):
@@ -118,50 +121,168 @@ class Fonction(unittest.TestCase):
         bilan = evaluer_retrieval([Texte("Q")], [[Texte("a"), Texte("b")]], {"Q": Texte("b")})
         self.assertEqual(bilan["mrr"], 0.5)
 
-    def test_au_rang_1_hit_rate_et_mrr_se_confondent(self):
-        positions = [1, 0, 3, 1, 2, 0, 7]
-        hit_rate, mrr_at_1, _ = retrieval_eval.metrics(positions, 1)
-        self.assertEqual(hit_rate, mrr_at_1)
-        self.assertEqual(hit_rate, 0.2857)  # 2 questions sur 7
+    def test_les_details_en_entier(self):
+        """Aux positions 0, 1, k et k + 1."""
+        resultats = [["x"], ["bon", "x"], ["x", "bon"], ["x", "y", "bon"]]
+        questions = ["Q0", "Q1", "Qk", "Qk+1"]
+        bilan = evaluer_retrieval(questions, resultats, dict.fromkeys(questions, "bon"), k=2)
+        attendu = [("Q0", 0, False, 0.0), ("Q1", 1, True, 1.0), ("Qk", 2, True, 0.5)]
+        attendu.append(("Qk+1", 3, False, 1 / 3))
+        cles = ("question", "position", "hit", "reciprocal_rank")
+        self.assertEqual(bilan["details"], [dict(zip(cles, valeurs)) for valeurs in attendu])
+        self.assertEqual([list(detail) for detail in bilan["details"]], [list(cles)] * 4)
+        self.assertEqual((bilan["hit_rate"], bilan["mrr"]), (0.5, 0.4583))  # (1 + 1/2 + 1/3) / 4
 
-    def test_fautes_nommees(self):
+    def test_k_vaut_5_si_on_ne_le_dit_pas(self):
+        resultats = [["x"] * 4 + ["bon"], ["x"] * 5 + ["bon"]]
+        bilan = evaluer_retrieval(["Q5", "Q6"], resultats, {"Q5": "bon", "Q6": "bon"})
+        self.assertEqual([detail["hit"] for detail in bilan["details"]], [True, False])
+
+    def test_k_1_ne_compte_que_les_premiers(self):
+        resultats = [["bon"], ["x", "bon"]]
+        bilan = evaluer_retrieval(["Q1", "Q2"], resultats, {"Q1": "bon", "Q2": "bon"}, k=1)
+        self.assertEqual(bilan["hit_rate"], 0.5)
+
+    def test_identifiants_de_deux_types_quand_rien_n_est_trouve(self):
+        for documents, pertinent, dit in [
+            ([3, 7], "7", r"« 7 » \(int\) dans resultats, « 7 » \(str\)"),
+            ([("a", 0.5)], "a", r"\(tuple\) dans resultats, « a » \(str\)"),
+            ([["a", 0.5]], ["a"], r"\(list\) dans resultats, « a » \(str\)"),
+            (["7"], [7, 8], r"\(str\) dans resultats, « 8 » \(int\)"),
+        ]:
+            with self.assertRaisesRegex(TypeError, dit):
+                evaluer_retrieval(["Q"], [documents], {"Q": pertinent})
+
+    def test_des_identifiants_du_meme_type_peuvent_etre_absents(self):
+        for documents, pertinent in [
+            (["a"], "b"),
+            ([Texte("a")], "b"),
+            ([Entier(7)], 8),
+            ([7.0], Entier(8)),
+            ([7, "a"], "b"),
+            ([], "b"),
+        ]:
+            self.assertEqual(evaluer_retrieval(["Q"], [documents], {"Q": pertinent})["mrr"], 0.0)
+
+    def test_deux_types_dont_l_un_a_ete_trouve(self):
+        bilan = evaluer_retrieval(["Q1", "Q2"], [["a"], [7]], {"Q1": "a", "Q2": "7"})
+        self.assertEqual(bilan["mrr"], 0.5)
+
+    def test_erreurs_nommees(self):
         un = {"Q1": "a"}
         for arguments, faute, dit in [
-            ((["Q1", "Q2"], [["a"]], un), ValueError, "questions : 2, listes de résultats : 1"),
-            ((["Q1"], [["a"]], un, 0), ValueError, "k : au moins 1"),
-            ((["Q1"], [["a"]], un, True), TypeError, "k : un entier"),
+            ((["Q1", "Q2"], [["a"]], un), ValueError, "questions : 2, listes de résultats : 1$"),
+            (
+                (["Q1"], [["a"]], un, 0),
+                ValueError,
+                "k : un entier d'au moins 1 est attendu, et non 0",
+            ),
+            ((["Q1"], [["a"]], un, True), TypeError, "k : un entier est attendu, et non « True »"),
             ((["Q1"], [["a"]], un, 2.0), TypeError, "k : un entier"),
-            ((["Q1"], [["a"]], {}), ValueError, "'Q1' n'a pas de document pertinent"),
-            ((["Q1"], [["a"]], {"Q1": []}), ValueError, "'Q1' n'a pas de document pertinent"),
-            ((["Q1"], ["abc"], un), TypeError, "'Q1' : une liste de documents"),
-            ((["Q1"], [{"a"}], un), TypeError, "'Q1' : une liste de documents"),
-            ((["Q1"], [{"a": 1}], un), TypeError, "'Q1' : une liste de documents"),
-            ((["Q1"], [iter("a")], un), TypeError, "'Q1' : une liste de documents"),
-            ((["Q1"], [["a"]], {"Q1": {"a": 1}}), TypeError, "'Q1'"),
-            (("Q1", [["a"]] * 2, {"Q": "a", "1": "a"}), TypeError, "questions, resultats"),
-            ((["Q1"], "a", un), TypeError, "questions, resultats"),
-            ((["Q1"], {"a"}, un), TypeError, "questions, resultats"),
-            ((["Q1"], [["a"]], ["a"]), TypeError, "documents_pertinents : un dict"),
+            ((["Q1"], [["a"]], {}), ValueError, "« Q1 » n'a pas de document pertinent"),
+            ((["Q1"], [["a"]], {"Q1": []}), ValueError, "« Q1 » n'a pas de document pertinent"),
+            ((["Q1"], ["abc"], un), TypeError, "« Q1 » : une liste de documents"),
+            ((["Q1"], [{"a"}], un), TypeError, "« Q1 » : une liste de documents"),
+            ((["Q1"], [{"a": 1}], un), TypeError, "« Q1 » : une liste de documents"),
+            ((["Q1"], [iter("a")], un), TypeError, "« Q1 » : une liste de documents"),
+            ((["Q1"], [["a"]], {"Q1": {"a": 1}}), TypeError, "« Q1 » : un document pertinent, ou"),
+            ((["Q1"], [["a"]], {"Q1": None}), ValueError, "« Q1 » n'a pas"),
+            ((["Q1"], [["a"]], {"Q1": set()}), ValueError, "« Q1 » n'a pas"),
+            (
+                ("Q1", [["a"]] * 2, {"Q": "a", "1": "a"}),
+                TypeError,
+                "questions et resultats : deux listes",
+            ),
+            ((["Q1"], "a", un), TypeError, "questions et resultats : deux listes"),
+            ((["Q1"], {"a"}, un), TypeError, "questions et resultats : deux listes"),
+            ((["Q1"], [["a"]], ["a"]), TypeError, "documents_pertinents : un dictionnaire"),
         ]:
             with self.assertRaisesRegex(faute, dit):
                 evaluer_retrieval(*arguments)
 
 
-class Permutation(unittest.TestCase):
-    """Le même test que dans eval_cv.py, qui doit pouvoir se copier seul."""
+def bilan_de(*positions, k=5):
+    """Ce que rend `evaluer_retrieval` quand le bon document est à ces positions (0 : absent)."""
+    questions = [f"Q{numero}" for numero in range(1, len(positions) + 1)]
+    resultats = [["x"] * (p - 1) + ["bon"] if p else ["x"] for p in positions]
+    return evaluer_retrieval(questions, resultats, dict.fromkeys(questions, "bon"), k)
 
+
+class Intervalle(unittest.TestCase):
     def test_a_la_main(self):
-        self.assertEqual(p_value([1, 2, 3]), 2 / 8)
-        self.assertEqual(
-            p_value([3, 2, 1, -1]), 6 / 16
-        )  # 7 d'une façon, 5 de deux, et leurs opposés
-        self.assertEqual(p_value([0.0, 0.0]), 1.0)
-        self.assertEqual(p_value([1 / 3, 1 / 6, -1 / 2] * 2), 1.0)  # nulle, à un arrondi près
+        # Moyenne 3,5 ; variance 17,5 / 5 = 3,5 ; Student à 5 degrés de liberté : 1,96 + 2,37/5 +
+        # 2,82/25 = 2,5468 ; marge 2,5468 × √3,5 / √6 = 1,9452.
+        low, high = interval([1, 2, 3, 4, 5, 6])
+        self.assertAlmostEqual(low, 1.5548, delta=0.0001)
+        self.assertAlmostEqual(high, 5.4452, delta=0.0001)
 
-    def test_tirages_au_hasard(self):
-        # 2 × P(X >= 15 | n = 20), puis 2 × P(X >= 1031 | n = 2061), qui vaut 1.
-        self.assertAlmostEqual(p_value([1] * 15 + [-1] * 5), 0.0414, delta=0.01)
-        self.assertAlmostEqual(p_value([1] * 1031 + [-1] * 1030), 1.0, delta=0.001)
+    def test_student_a_1_pour_cent(self):
+        """Le quantile à 97,5 % des tables, de 5 à 1 000 degrés de liberté."""
+        for degres, quantile in [(5, 2.571), (9, 2.262), (19, 2.093), (49, 2.010), (999, 1.962)]:
+            n = degres + 1
+            gaps = [-1, 1] * (n // 2)  # d'écart type √(n / (n - 1)) : marge quantile / √(n - 1)
+            low, high = interval(gaps)
+            self.assertAlmostEqual(low, -high)
+            self.assertAlmostEqual(high * degres**0.5 / quantile, 1, delta=0.01)
+
+    def test_sous_six_ecarts_ou_tous_egaux_pas_d_intervalle(self):
+        for gaps in ([], [1], [1, 2, 3, 4, 5], [0.5] * 6, [0] * 100):
+            self.assertIsNone(interval(gaps))
+
+    def test_un_arrondi_n_est_pas_un_ecart(self):
+        self.assertIsNone(interval([0.1 + 0.2, 0.3] * 3))
+        self.assertIsNotNone(interval([0.300000002, 0.3] * 3))
+
+
+class ComparerRetrieval(unittest.TestCase):
+    """De Python : on compare ce qu'`evaluer_retrieval` a rendu avant et après."""
+
+    def test_absents_avant_et_apres_a_k_5(self):
+        avant = bilan_de(0, 0, 6, 1, 2, 1, 5)
+        apres = bilan_de(0, 1, 5, 0, 1, 2, 6)
+        # Rangs : 0, +1, 1/5 - 1/6, -1, +1/2, -1/2, 1/6 - 1/5. Somme 0.
+        # Hits : 0, +1, +1, -1, 0, 0, -1 : quatre questions seulement ont changé.
+        found = comparer_retrieval(avant, apres)
+        self.assertEqual(found["mrr"]["difference"], 0.0)
+        # Écart type √((2 × 1 + 2 × 1/4 + 2/900) / 6) = 0,6458 ; Student à 6 degrés de liberté :
+        # 1,96 + 2,37/6 + 2,82/36 = 2,4333 ; marge 2,4333 × 0,6458 / √7 = 0,5939.
+        self.assertEqual(found["mrr"]["interval"], [-0.5939, 0.5939])
+        self.assertEqual(found["hit_rate"], {"difference": 0.0, "interval": None})
+        self.assertEqual([found[name] for name in ("hausse", "baisse", "stable")], [3, 3, 1])
+        self.assertEqual(list(found), ["mrr", "hit_rate", "hausse", "baisse", "stable"])
+
+    def test_six_questions_doivent_avoir_change(self):
+        stables = [1] * 10
+        cinq = comparer_retrieval(bilan_de(*[2] * 5, *stables), bilan_de(*[1] * 5, *stables))
+        self.assertIsNone(cinq["mrr"]["interval"])
+        six = comparer_retrieval(bilan_de(*[2] * 6, *stables), bilan_de(*[1] * 6, *stables))
+        # Seize écarts, six de 1/2 : moyenne 0,1875, écart type 1/4 ; Student à 15 degrés de liberté
+        # 1,96 + 2,37/15 + 2,82/225 = 2,1305 ; marge 2,1305 / 16 = 0,1332.
+        self.assertEqual(six["mrr"], {"difference": 0.1875, "interval": [0.0543, 0.3207]})
+
+    def test_la_difference_est_celle_des_valeurs_affichees(self):
+        # 1/3 s'affiche 0.3333, 2/3 s'affiche 0.6667 : leur écart, 0.3334.
+        found = comparer_retrieval(bilan_de(1, 0, 0), bilan_de(1, 1, 0))
+        self.assertEqual(found["hit_rate"]["difference"], 0.3334)
+
+    def test_les_memes_questions_dans_le_meme_ordre(self):
+        def bilan(*questions):
+            return evaluer_retrieval(questions, [["a"]] * len(questions), dict.fromkeys("ABC", "a"))
+
+        for autres, dit in [
+            ("AC", "la question 2 diffère : « B » avant, « C » après"),
+            ("BA", "la question 1 diffère : « A » avant, « B » après"),
+            ("ABC", "la question 3 diffère : « aucune » avant, « C » après"),
+            ("A", "la question 2 diffère : « B » avant, « aucune » après"),
+        ]:
+            with self.assertRaisesRegex(ValueError, dit):
+                comparer_retrieval(bilan("A", "B"), bilan(*autres))
+
+    def test_aucune_question(self):
+        rien = {"difference": 0.0, "interval": None}
+        found = comparer_retrieval(bilan_de(), bilan_de())
+        nombres = {"hausse": 0, "baisse": 0, "stable": 0}
+        self.assertEqual(found, {"mrr": rien, "hit_rate": rien, **nombres})
 
 
 class AvecFichiers(unittest.TestCase):
@@ -224,7 +345,8 @@ QRELS = {
 }
 # d2 est deuxième pour q1 ; 0 pour q2 et q3 : Hit Rate@2 = 1/3, MRR = (1/2) / 3.
 BILAN = {"hit_rate": {"1": 0.0, "2": 0.3333}, "mrr_at_k": {"1": 0.0, "2": 0.1667}, "mrr": 0.1667}
-BILAN |= {"questions": 3, "sans_resultat": 1, "sans_jugement": 1}
+BILAN |= {"questions": 3, "sans_resultat": 1, "sans_jugement": 1, "sans_pertinent": 1}
+BILAN |= {"profondeur": 3}
 
 
 class Formats(AvecFichiers):
@@ -274,8 +396,34 @@ class Formats(AvecFichiers):
     def test_le_score_decide_pas_la_colonne_du_rang(self):
         self.assertEqual(self.mrr("q Q0 a 1 1.0 t\nq Q0 b 2 5.0 t\n", "q 0 b 1\n"), 1.0)
 
-    def test_le_plus_petit_rang_d_abord(self):
-        self.assertEqual(self.mrr("q\ta\t2\nq\tb\t10\nq\tc\t1\n", "q\tb\n"), 0.3333)  # c, a, b
+    def test_trois_colonnes_un_nombre_a_decimales_est_un_score(self):
+        run = "q1 dX 80.02\nq1 dA 82.41\n"
+        self.assertEqual(self.mrr(run, "q1 0 dA 1\n"), 1.0)
+        self.assertEqual(self.mrr("q a -1.5\nq b 1e1\n", "q 0 b 1\n"), 1.0)
+        self.assertEqual(self.mrr("q a 1\nq b 1.5\n", "q 0 b 1\n"), 1.0)  # 1 aussi est un score
+
+    def test_trois_colonnes_des_entiers_croissants_sont_des_rangs(self):
+        for rangs in ("012", "123", "149"):
+            run = "".join(f"q {name} {rang}\n" for name, rang in zip("abc", rangs))
+            self.assertEqual(self.mrr(run, "q 0 b 1\n"), 0.5)
+
+    def test_trois_colonnes_d_autres_entiers_sont_refuses(self):
+        qrels = self.file("qrels", "q1 0 a 1\n")
+        for nombres in ("321", "234", "113", "132", "5", ["-1", "0"]):
+            run = "".join(f"q1 {name} {nombre}\n" for name, nombre in zip("abc", nombres))
+            err = self.script(self.file("run", run), "--qrels", qrels, code=2)[1]
+            self.assertIn("run : question « q1 » : des nombres entiers en troisième colonne", err)
+
+    def test_le_premier_de_plusieurs_pertinents_trouves_malgre_des_ex_aequo(self):
+        # Par score puis nom décroissants : c, puis e d b (ex æquo), puis a.
+        run = {"q": {"a": 1.0, "b": 2.0, "c": 3.0, "d": 2.0, "e": 2.0}}
+        self.assertEqual(self.mrr(run, {"q": {"b": 1, "d": 1, "a": 1}}), 0.3333)
+        self.assertEqual(self.mrr(run, {"q": {"a": 1, "b": 1}}), 0.25)
+        self.assertEqual(self.mrr(run, {"q": {"e": 1, "a": 1, "b": 1}}), 0.5)
+        self.assertEqual(self.mrr(run, {"q": {"a": 2}}), 0.2)
+
+    def test_plusieurs_pertinents_dans_un_ordre_sans_score(self):
+        self.assertEqual(self.mrr("q a 1\nq b 2\nq c 3\n", "q 0 c 1\nq 0 b 1\n"), 0.5)
 
     def test_ex_aequo_par_identifiant_decroissant(self):
         self.assertEqual(self.mrr({"q": {"a": 1.0, "b": 1.0, "c": 1.0}}, {"q": {"b": 1}}), 0.5)
@@ -310,45 +458,149 @@ class Formats(AvecFichiers):
         self.assertEqual((bilan["mrr"], bilan["sans_resultat"]), (0.5, 1))
 
 
+def lance(*arguments, **options):
+    """Lance le script dans un vrai processus."""
+    options = {"capture_output": True, "encoding": "utf-8", **options}
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run([sys.executable, SCRIPT, *arguments], env=env, **options)
+
+
+# MRR avant : (7/2 + 1) / 8 = 0,5625 ; après : 7/8. Écarts : sept de 1/2, un de -1 ; moyenne 0,3125,
+# écart type √((7 × 0,1875² + 1,3125²) / 7) = 0,5303 ; Student à 7 degrés de liberté : 1,96 +
+# 2,37/7 + 2,82/49 = 2,3561 ; marge 2,3561 × 0,5303 / √8 = 0,4418. Hits à 1 : sept de +1, un de
+# -1 ; moyenne 0,75, écart type 0,7071, marge 0,5890.
+ECRAN = """\
+                     avant       après       écart
+    Hit Rate@1      0.1250      0.8750     +0.7500
+    Hit Rate@2      1.0000      0.8750     -0.1250
+         MRR@1      0.1250      0.8750     +0.7500
+         MRR@2      0.5625      0.8750     +0.3125
+           MRR      0.5625      0.8750     +0.3125
+     questions           8           8
+ sans résultat           0           0
+ sans jugement           0           0
+rien à trouver           0           0
+    profondeur           2           1
+
+Questions en hausse : 7, en baisse : 1, stables : 0
+Les plus fortes baisses, à lire d'abord :
+  « Q8 » : position 1 → absent
+MRR : écart +0.3125, intervalle à 95 % de -0.1293 à +0.7543 ; il contient 0 : \
+rien ne dit lequel est le meilleur au-delà de ces questions.
+Hit Rate@1 : écart +0.7500, intervalle à 95 % de +0.1610 à +1.3390 ; il exclut 0 : \
+l'après est meilleur, au-delà de ces questions.
+"""
+AVERTISSEMENT = """\
+retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de 1, les mesures ne \
+se comparent pas. Donnez la même profondeur.
+"""
+
+
 class Comparaison(AvecFichiers):
     def test_ecarts_et_mouvements(self):
         avant = self.exercice("avant.json", [["bon"], ["x", "bon"], ["x"], ["bon"]])
         apres = self.exercice("apres.json", [["x", "bon"], ["bon"], ["bon"], ["bon"]])
         bilan = self.json(avant, apres, "--k", "1")
         self.assertEqual((bilan["avant"]["mrr"], bilan["apres"]["mrr"]), (0.625, 0.875))
-        found = bilan["comparaison"]
-        # Écarts : -1/2, +1/2, +1, 0. Moyenne 1/4, écart type √(5/12), divisé par √4 questions. Sur
-        # 8 tirages de signes, 6 sont au moins aussi loin de zéro que 1 : 2, 1, 1 et leurs opposés.
-        mrr = {"difference": 0.25, "standard_error": 0.3227, "p_value": 0.75}
-        self.assertEqual(found["mrr"], mrr)
-        # Hits : -1, +1, +1, 0 ; tous les tirages de trois signes ont une somme d'au moins 1.
-        hit_rate = {"difference": 0.25, "standard_error": 0.4787, "p_value": 1.0}
-        self.assertEqual(found["hit_rate"], hit_rate)
-        self.assertEqual([found[name] for name in ("hausse", "baisse", "stable")], [2, 1, 1])
+        # Écarts : -1/2, +1/2, +1, 0 ; hits : -1, +1, +1, 0. Trop peu pour un intervalle.
+        rien = {"difference": 0.25, "interval": None}
+        nombres = {"hausse": 2, "baisse": 1, "stable": 1}
+        self.assertEqual(bilan["comparaison"], {"mrr": rien, "hit_rate": rien, **nombres})
+        self.assertEqual(list(bilan), ["avant", "apres", "comparaison"])
 
-    def test_les_plus_fortes_baisses_et_une_phrase(self):
-        avant = self.exercice("avant.json", [["bon"]] * 7)
-        apres = self.exercice("apres.json", [["x", "bon"], ["x"], *[["bon"]] * 5])
+    def positions(self, name, positions):
+        return self.exercice(name, [["x"] * (p - 1) + ["bon"] if p else ["x"] for p in positions])
+
+    def phrases(self, avant, apres, *options):
+        """Les deux dernières phrases d'une comparaison : celles du MRR et du Hit Rate."""
+        paths = self.positions("avant.json", avant), self.positions("apres.json", apres)
+        lines = self.script(*paths, *options)[0].splitlines()
+        return [line for line in lines if " : écart " in line]
+
+    def test_un_ecran_entier_et_son_code(self):
+        """Un vrai processus : sept questions en hausse d'une place, une en baisse."""
+        avant = self.positions("avant.json", [2, 2, 2, 2, 2, 2, 2, 1])
+        apres = self.positions("apres.json", [1, 1, 1, 1, 1, 1, 1, 0])
+        done = lance(avant, apres, "--k", "1", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, AVERTISSEMENT))
+        self.assertEqual(done.stdout, ECRAN)
+
+    def test_ce_que_dit_l_intervalle(self):
+        stables = [1] * 10
+        meilleur = self.phrases([2] * 6 + stables, [1] * 6 + stables, "--k", "5")
+        # Les nombres sont ceux de test_six_questions_doivent_avoir_change.
+        self.assertEqual(
+            meilleur,
+            [
+                "MRR : écart +0.1875, intervalle à 95 % de +0.0543 à +0.3207 ; il exclut 0 : "
+                "l'après est meilleur, au-delà de ces questions.",
+                "Hit Rate@5 : écart +0.0000, sans intervalle : trop peu de questions ont changé "
+                "(aucune, il en faut 6).",
+            ],
+        )
+        pire = self.phrases([1] * 6 + stables, [2] * 6 + stables, "--k", "1")
+        # Hits : six de -1 sur seize, le double des écarts de rang.
+        self.assertEqual(
+            pire,
+            [
+                "MRR : écart -0.1875, intervalle à 95 % de -0.3207 à -0.0543 ; il exclut 0 : "
+                "l'après est moins bon, au-delà de ces questions.",
+                "Hit Rate@1 : écart -0.3750, intervalle à 95 % de -0.6413 à -0.1087 ; il exclut 0 "
+                ": l'après est moins bon, au-delà de ces questions.",
+            ],
+        )
+        indecis = self.phrases([1, 1, 1, 2, 2, 2], [2, 2, 2, 1, 1, 1])
+        # Écarts ±1/2 : écart type √(6/4 / 5) = 0,5477 ; marge 2,5468 × 0,5477 / √6 = 0,5695.
+        self.assertEqual(
+            indecis[0],
+            "MRR : écart +0.0000, intervalle à 95 % de -0.5695 à +0.5695 ; il "
+            "contient 0 : rien ne dit lequel est le meilleur au-delà de ces questions.",
+        )
+        egaux = self.phrases([2] * 6, [1] * 6, "--k", "1")
+        self.assertEqual(
+            egaux[0],
+            "MRR : écart +0.5000, sans intervalle : toutes les questions ont le même écart.",
+        )
+        peu = self.phrases([2] * 5 + [1] * 2, [1] * 7, "--k", "1")
+        self.assertIn("trop peu de questions ont changé (5 sur 7, il en faut 6).", peu[0])
+
+    def test_les_cinq_plus_fortes_baisses(self):
+        avant = self.positions("avant.json", [1, 2, 1, 1, 1, 3, 1])
+        apres = self.positions("apres.json", [2, 3, 0, 1, 4, 4, 5])
         out, _ = self.script(avant, apres)
-        self.assertIn("'Q2' : position 1 → absent", out)
-        self.assertLess(out.index("'Q2'"), out.index("'Q1'"))
-        self.assertNotIn("'Q3'", out)
-        self.assertIn("trop peu de questions ont bougé pour conclure", out)
-        self.assertRegex(out, r"MRR +1\.0000 +0\.7857 +-0\.2143")  # (5 + 1/2) / 7
+        # Baisses : 1/2, 1/6, 1, 0, 3/4, 1/12, 4/5 ; la sixième, Q6, n'est pas dite.
+        attendu = ["« Q3 » : position 1 → absent", "« Q7 » : position 1 → 5"]
+        attendu += ["« Q5 » : position 1 → 4", "« Q1 » : position 1 → 2"]
+        attendu += ["« Q2 » : position 2 → 3"]
+        lines = out.splitlines()
+        start = lines.index("Les plus fortes baisses, à lire d'abord :")
+        self.assertEqual(lines[start + 1 : start + 6], ["  " + line for line in attendu])
+        self.assertNotIn("Q6", out)
+        self.assertNotIn("Q4", out)
 
-    def test_six_questions_permettent_de_conclure(self):
-        avant = self.exercice("avant.json", [["x", "bon"]] * 6)
-        out, _ = self.script(avant, self.exercice("apres.json", [["bon"]] * 6))
-        self.assertIn("p = 0.031 ; un tel écart serait rare", out)
+    def test_sans_baisse_la_suite_est_dite(self):
+        paths = self.positions("avant.json", [2, 1]), self.positions("apres.json", [1, 1])
+        out, _ = self.script(*paths)
+        self.assertNotIn("baisses", out)
+        self.assertTrue(out.endswith("Pour en savoir plus, évaluez d'autres questions.\n"))
+
+    def test_profondeurs_differentes(self):
+        avant = self.exercice("avant.json", [["bon"] + ["x"] * 19, ["bon"]])
+        apres = self.exercice("apres.json", [["bon", "x", "y"], ["bon"]])
+        out, err = self.script(avant, apres, "--k", "1", "10")
+        self.assertIn("jusqu'à 20 documents par question avant, 3 après : au-delà de 3", err)
+        self.assertRegex(out, r"\n +profondeur +20 +3\n")
+        self.assertEqual(self.script(avant, avant)[1], "")
 
     def test_memes_questions_exigees(self):
         avant = self.exercice("avant.json", [["bon"], ["bon"]])
         autre = self.exercice("autre.json", [["bon"], ["bon"]], {"Q1": "bon", "Q2": "autre"})
         err = self.script(avant, autre, code=2)[1]
         self.assertIn("avant.json et ", err)
-        self.assertIn("autre.json : 'Q2'", err)
+        self.assertIn("autre.json : la question « Q2 » ou ses documents pertinents diffèrent", err)
         court = self.exercice("court.json", [["bon"]])
-        self.assertIn("'Q2'", self.script(avant, court, code=2)[1])
+        self.assertIn("« Q2 »", self.script(avant, court, code=2)[1])
+        self.assertIn("« Q2 »", self.script(court, avant, code=2)[1])
 
     def test_deux_formats_et_les_memes_jugements(self):
         qrels = self.file("qrels", QRELS["BEIR"])
@@ -365,65 +617,244 @@ class Comparaison(AvecFichiers):
         bilan = self.json(paths[0], exercice, "--qrels", qrels)
         self.assertEqual((bilan["avant"]["mrr"], bilan["apres"]["mrr"]), (0.25, 1.0))
 
-    def test_histogramme(self):
-        resultats = [["bon"], ["x", "bon"], ["x"] * 11 + ["bon"], ["x"], []]
-        out, _ = self.script(self.exercice("a.json", resultats))
-        for line in ("1 à 1       1", "2 à 5       1", "11 ou plus       1", "absent       2"):
-            self.assertIn(line, out)
+
+EXEMPLE = """\
+L'exemple de l'exercice :
+  Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
+  Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
+Hit Rate@5 : 0.5 (1 question sur 2 dans les 5 premiers)
+MRR : 0.25 ((1/2 + 0) / 2)
+Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
+leurs formats : python3 retrieval_eval.py --help
+"""
 
 
-class Fautes(AvecFichiers):
-    """Une phrase qui nomme le fichier, la ligne et la faute, et le code 2."""
+class Avertissements(AvecFichiers):
+    """Une phrase sur la sortie d'erreur ; les valeurs restent celles de trec_eval."""
+
+    def avertit(self, run, qrels):
+        out, err = self.script(
+            self.file("run", run), "--qrels", self.file("qrels", qrels), "--json"
+        )
+        return json.loads(out)["avant"], err
+
+    def test_des_distances(self):
+        for run in (
+            "q1 Q0 dA 1 0.11 t\nq1 Q0 dX 2 0.52 t\nq1 Q0 dY 3 0.93 t\n",
+            "q1 dA 0.11\nq1 dX 0.52\nq1 dY 0.93\n",
+            {"q1": {"dA": 0.11, "dX": 0.52, "dY": 0.93}},
+            {"q1": {"dA": 0.11, "dX": 0.52, "dY": 0.11}},  # ni égaux, ni décroissants
+        ):
+            bilan, err = self.avertit(run, "q1 0 dA 1\n")
+            self.assertIn("run : le premier document d'une question n'y a jamais un meilleur", err)
+            self.assertIn("des distances ?", err)
+            self.assertEqual(err.count("\n"), 1)
+            self.assertEqual(bilan["hit_rate"]["1"], 0.0)
+
+    def test_scores_tous_egaux(self):
+        bilan, err = self.avertit({"q1": {"a": 1, "b": 1}, "q2": {"c": 2, "d": 2}}, "q1 0 a 1\n")
+        self.assertIn("run : dans chaque question, tous les scores sont égaux", err)
+        self.assertEqual(err.count("\n"), 1)
+        self.assertEqual(bilan["mrr"], 0.5)
+
+    def test_aucune_phrase_pour_ce_qui_est_en_ordre(self):
+        for run in (
+            "q1 Q0 a 0 2.0 t\nq1 Q0 b 0 1.0 t\n",  # rangs tous nuls
+            "q1 Q0 a 0 -1.0 t\nq1 Q0 b 0 -2.0 t\n",  # scores négatifs
+            "q1 Q0 a 1 1.0 t\nq2 Q0 a 1 1.0 t\n",  # un document par question
+            "q1 a 1\nq1 b 2\n",  # des rangs
+            {"q1": {"a": 2, "b": 1}, "q2": {"a": 1, "b": 2}},  # une question suffit
+        ):
+            self.assertEqual(self.avertit(run, "q1 0 a 1\n")[1], "")
+
+    def test_questions_sans_rien_a_trouver(self):
+        run = "q1 Q0 a 1 2.0 t\nq2 Q0 a 1 2.0 t\n"
+        bilan, err = self.avertit(run, {"q1": {"a": 1}, "q2": {}, "q3": {"a": 0}})
+        self.assertEqual((bilan["sans_pertinent"], bilan["questions"]), (2, 3))
+        self.assertEqual((bilan["mrr"], err), (0.3333, ""))
+
+    def test_profondeur_celle_des_questions_jugees(self):
+        run = "q1 Q0 a 1 2 t\nq1 Q0 b 2 1 t\nq2 Q0 a 1 3 t\nq2 Q0 b 2 2 t\nq2 Q0 c 3 1 t\n"
+        self.assertEqual(self.avertit(run, "q1 0 a 1\n")[0]["profondeur"], 2)
+
+
+class Sorties(AvecFichiers):
+    """Ce qui arrive quand la sortie n'est pas une console."""
+
+    def test_la_sortie_d_un_carnet(self):
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(retrieval_eval.main([]), 0)
+            self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
+        self.assertEqual(out.getvalue(), EXEMPLE)
+        self.assertEqual(
+            err.getvalue(), "retrieval_eval.py : commande refusée : « --inconnu », voir --help\n"
+        )
+
+    def test_main_sans_argument_lit_la_ligne_de_commande(self):
+        self.assertEqual(lance("--inconnu").returncode, 2)
+        self.assertEqual(lance().stdout, EXEMPLE)
+
+    @unittest.skipUnless(Path("/dev/full").exists(), "pas de /dev/full")
+    def test_disque_plein(self):
+        for arguments in ([], ["--help"], ["--json"]):
+            with open("/dev/full", "w") as full:
+                done = lance(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(
+                done.stderr,
+                "retrieval_eval.py : la sortie est impossible, le système "
+                "refuse (« No space left on device »)\n",
+            )
+
+    def sous_shell(self, suite):
+        commande = f'"{sys.executable}" "{SCRIPT}" {suite}'
+        return subprocess.run(["bash", "-c", commande], capture_output=True, encoding="utf-8")
+
+    @unittest.skipIf(os.name == "nt", "bash")
+    def test_head(self):
+        done = self.sous_shell('--help | head -1; exit "${PIPESTATUS[0]}"')
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        run = self.file("run", {f"q{n}": {"a": 1} for n in range(2)})
+        ks = " ".join(map(str, range(1, 20_000)))  # plus que n'en retient un tube
+        done = self.sous_shell(f'{run} --qrels {run} --k {ks} | head -1; exit "${{PIPESTATUS[0]}}"')
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @unittest.skipIf(os.name == "nt", "bash")
+    def test_sorties_fermees(self):
+        done = self.sous_shell(">&-")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = self.sous_shell("absent.json 2>&-")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        done = self.sous_shell("2>&-")
+        self.assertEqual((done.returncode, done.stdout), (0, EXEMPLE))
+
+
+class Erreurs(AvecFichiers):
+    """Une phrase qui nomme le fichier, la ligne et l'erreur, et le code 2."""
 
     def test_fichiers(self):
         qrels = ("--qrels", self.file("qrels", QRELS["TREC"]))
         run, exercice = self.file("run", RUNS["TREC"]), self.exercice("exercice.json", [["bon"]])
         trec = RUNS["TREC"]
         vide = {"questions": [], "resultats": []}
+        predictions = RUNS["sentence-transformers"]
         for arguments, dit in [
             ([str(self.folder / "absent")], "absent : fichier introuvable"),
-            ([str(self.folder)], f"{self.folder} : lecture impossible"),
-            ([run], "aucune de ses questions n'est dans --qrels ('inconnue' et '')"),
+            ([str(self.folder)], f"{self.folder} : c'est un dossier, un fichier est attendu"),
+            ([run], "run : c'est un run, donnez ses jugements avec --qrels"),
+            ([qrels[0], qrels[1]], "--qrels : des jugements sans run à évaluer"),
+            ([exercice, *qrels], "--qrels : des jugements sans run, car"),
             (
                 [self.file("court", trec + "q9 Q0 d1 1 3.0\n"), *qrels],
-                "court : ligne 6 : 6 colonnes",
+                "court : ligne 6 : « question Q0 document rang score nom » est attendu, "
+                "et non « q9 Q0 d1 1 3.0 »",
             ),
             (
                 [self.file("decale", "a Q0 d 1 1 t\nb Q0 d 1 1 t u\n"), *qrels],
-                "ligne 2 : 6 colonnes",
+                "ligne 2 : « question Q0",
             ),
-            ([self.file("etroit", "a d\n"), *qrels], "ligne 1 : 2 colonnes et non 6 ou 3"),
+            (
+                [self.file("etroit", "\na d\n"), *qrels],
+                "ligne 2 : « question Q0 document rang score nom » ou « question document nombre » "
+                "est attendu, et non « a d »",
+            ),
             ([self.file("texte", "\n" + trec + "q9 Q0 d1 1 x t\n"), *qrels], "ligne 7 : "),
             ([self.file("entete", "qid did rank\nq1 d1 1\n"), *qrels], "entete : ligne 1 : "),
+            ([self.file("titre", "qid did score\nq1 d1 1\n"), *qrels], "titre : ligne 1 : "),
             (
                 [run, "--qrels", self.file("q3", QRELS["BEIR"].replace("score", "note"))],
-                "ligne 1 : ",
+                "q3 : ligne 1 : « question document pertinence »",
+            ),
+            (
+                [run, "--qrels", self.file("q4", "q1 0 d1 1\nq1 0 d1 nan\n")],
+                "q4 : ligne 2 : « question 0 document pertinence »",
+            ),
+            (
+                [run, "--qrels", self.file("q2", "q1 d1\nq1 d1 2\n")],
+                "q2 : ligne 2 : « question document » est",
+            ),
+            ([run, "--qrels", run], "run : ligne 1 : « question 0 document pertinence » ou"),
+            (
+                [run, "--qrels", self.file("predq", predictions)],
+                "predq : --qrels attend des jugements, et non des prédictions",
             ),
             ([self.file("nan", trec + "q9 Q0 d1 1 nan t\n"), *qrels], "nan : ligne 6 : "),
-            ([self.file("nanj", '{"q1": {"d1": NaN}}'), *qrels], "NaN"),
-            ([self.file("binaire", b"\xff Q0 d1 1 1.0 t\n"), *qrels], "UTF-8"),
+            (
+                [self.file("nanj", '{"q1": {"d1": NaN}}'), *qrels],
+                "question « q1 » : {document: nombre} est attendu, et non « nan » pour « d1 »",
+            ),
+            (
+                [self.file("binaire", b"a Q0 d 1 1 t\n\xff Q0 d1 1 1.0 t\n"), *qrels],
+                "binaire : ligne 2 : le texte n'est pas en UTF-8",
+            ),
+            (
+                [self.file("binairej", b'{"q\xff": {}}'), *qrels],
+                "binairej : le texte n'est pas en UTF-8",
+            ),
+            (
+                [self.file("binairep", predictions.encode() + b'{"query_id": "\xff"}'), *qrels],
+                "binairep : ligne 4 : le texte n'est pas en UTF-8",
+            ),
             (
                 [self.file("coupe", gzip.compress(trec.encode())[:40]), *qrels],
-                "fichier gzip corrompu",
+                "coupe : le fichier gzip est corrompu ou incomplet",
             ),
-            ([self.file("autre", "zz Q0 d1 1 1.0 t\n"), *qrels], "('zz' et 'q1')"),
-            ([run, "--qrels", self.file("vide", "")], "vide : ligne 1 : 0 colonnes"),
-            ([self.file("json", '{"a":\n }')], "json : JSON invalide, ligne 2, colonne 2"),
-            ([self.file("double", '{"q": {"a": 1}, "q": {"a": 2}}'), *qrels], "répétée"),
-            ([self.file("disperse", trec + "q1 Q0 d4 4 0.5 t\n"), *qrels], "'q1' y revient"),
             (
-                [self.file("pred", '{"query_id": "q1"}\n'), *qrels],
-                "pred : ligne 1 : une prédiction",
+                [self.file("autre", "zz Q0 d1 1 1.0 t\n"), *qrels],
+                "aucune de ses questions n'est dans --qrels (« zz » dans l'un, « q1 » dans "
+                "l'autre)",
             ),
-            ([self.file("deux", RUNS["sentence-transformers"] * 2), *qrels], "y revient"),
-            ([self.file("bool", {"q1": {"a": True}}), *qrels], "q1"),
-            ([self.file("manque", vide)], "'documents_pertinents' manque"),
-            ([self.file("liste", {**vide, "documents_pertinents": []})], "un dict"),
-            ([self.exercice("chaine", ["abc"])], "'Q1' : une liste"),
-            ([self.exercice("rien", [])], "aucune de ses questions"),
-            ([self.file("profond", '{"a":' * 100_000), *qrels], "trop imbriqué"),
-            ([exercice, "--k", "0"], "--k : un entier d'au moins 1"),
-            ([exercice, "--inconnu"], "--inconnu"),
+            (
+                [run, "--qrels", self.file("aucun", "{}")],
+                "(« inconnue » dans l'un, rien dans l'autre)",
+            ),
+            ([run, "--qrels", self.file("vide", "\n")], "vide : le fichier est vide"),
+            ([self.file("vide2", ""), *qrels], "vide2 : le fichier est vide"),
+            ([self.file("json", '{"a":\n }')], "json : le JSON est invalide, ligne 2, colonne 2"),
+            (
+                [self.file("double", '{"q": {"a": 1}, "q": {"a": 2}}'), *qrels],
+                "la clé « q » est répétée",
+            ),
+            (
+                [self.file("disperse", trec + "q1 Q0 d4 4 0.5 t\n"), *qrels],
+                "ligne 6 : « q1 » revient, triez le fichier (sort -s -k1,1)",
+            ),
+            (
+                [self.file("pred", predictions + '\n{"query_id": "q1"}\n'), *qrels],
+                'pred : ligne 5 : une prédiction est attendue, et non « {"query_id": "q1"} »',
+            ),
+            (
+                [self.file("pred2", '{"query_id": null, "results": []}\n'), *qrels],
+                "pred2 : ligne 1 : une",
+            ),
+            (
+                [self.file("deux", predictions * 2), *qrels],
+                "ligne 4 : « q1 » revient, gardez une prédiction",
+            ),
+            ([self.file("bool", {"q1": {"a": True}}), *qrels], "et non « True » pour « a »"),
+            ([self.file("listes", {"q1": ["a"]}), *qrels], "question « q1 » : {document: nombre}"),
+            (
+                [self.file("grand", '{"q1": {"a": 1' + "0" * 400 + "}}"), *qrels],
+                "question « q1 » : un nombre est trop grand",
+            ),
+            ([self.file("manque", vide)], "la clé « documents_pertinents » manque"),
+            ([self.file("liste", {**vide, "documents_pertinents": []})], "un dictionnaire"),
+            ([self.exercice("chaine", ["abc"])], "chaine : question « Q1 » : une liste"),
+            (
+                [self.exercice("couples", [[["bon", 0.5]]])],
+                "couples : un texte ou un nombre est attendu, et non « ['bon', 0.5] »",
+            ),
+            ([self.exercice("rien", [])], "rien : le fichier n'a aucune question"),
+            ([self.file("profond", '{"a":' * 100_000), *qrels], "le JSON est trop imbriqué"),
+            (
+                [exercice, "--k", "0"],
+                "--k : un nombre entier d'au moins 1 est attendu, et non « 0 »",
+            ),
+            (["--k", "5", exercice], "(--k se donne après les fichiers)"),
+            ([exercice, "--inconnu", "a b"], "commande refusée : "),
+            ([exercice, "--inconnu", "a b"], "--inconnu 'a b'"),
+            ([exercice, "--k"], "commande refusée : "),
+            ([exercice] * 3, "un ou deux fichiers sont attendus, et non 3"),
         ]:
             err = self.script(*arguments, code=2)[1]
             self.assertIn(dit, err)
@@ -433,13 +864,41 @@ class Fautes(AvecFichiers):
         run = self.file("run", "q1 Q0 doc1_chunk3 1 2.0 t\n")
         out, err = self.script(run, "--qrels", self.file("qrels", "q1 0 doc1 1\n"))
         self.assertRegex(out, r"MRR +0\.0000")
-        self.assertIn("comparez doc1_chunk3 et doc1", err)
+        self.assertIn("comparez « doc1_chunk3 » et « doc1 » : mêmes identifiants ?", err)
         out, err = self.script(self.exercice("a.json", [["bon_1"]]))
-        self.assertIn("comparez bon_1 et bon", err)
+        self.assertIn("comparez « bon_1 » et « bon »", err)
 
     def test_sans_fichier_l_exemple(self):
-        example = json.loads(self.script()[0])
+        self.assertEqual(self.script()[0], EXEMPLE)
+        example = json.loads(self.script("--json")[0])
         self.assertEqual((example["hit_rate"], example["mrr"]), (0.5, 0.25))
+        self.assertEqual(example["details"][1]["position"], 0)
+        self.assertEqual(self.json("--k", "1")["hit_rate"], 0.0)
+
+    def test_un_seul_fichier_la_suite_est_dite(self):
+        out, err = self.script(self.exercice("a.json", [["bon"]]), "--k", "1")
+        self.assertRegex(out, r"^ +Hit Rate@1 +1\.0000\n +MRR@1 +1\.0000\n +MRR +1\.0000\n")
+        fin = "Pour comparer, ajoutez à la commande le fichier d'après, à la suite de celui-ci.\n"
+        self.assertTrue(out.endswith(fin))
+        self.assertEqual(err, "")
+
+    def test_les_fichiers_et_les_options_dans_tout_ordre(self):
+        qrels = self.file("qrels", QRELS["TREC"])
+        run = self.file("run", RUNS["TREC"])
+        attendu = self.json(run, run, "--qrels", qrels, "--k", "1", "2")
+        self.assertEqual(list(attendu["apres"]["hit_rate"]), ["1", "2"])
+        self.assertEqual(self.json(run, "--qrels", qrels, run, "--k", "1", "2", "1"), attendu)
+        self.assertEqual(self.json("--qrels", qrels, run, run, "--k", "1", "2"), attendu)
+
+    def test_l_aide_est_le_texte_du_script(self):
+        for option in ("-h", "--help"):
+            self.assertEqual(self.script(option)[0], retrieval_eval.__doc__.strip() + "\n")
+
+    def test_un_nom_illisible_est_cite_sur_une_ligne(self):
+        self.assertIn("« a\\nb", self.script(self.file("q", {"a\nb" * 50: 1}), code=2)[1])
+        err = self.script(self.file("q", {"é" * 61: 1}), code=2)[1]
+        self.assertIn("« " + "é" * 59 + "… »", err)
+        self.assertIn("« " + "é" * 60 + " »", self.script(self.file("q", {"é" * 60: 1}), code=2)[1])
 
     def test_terminal_qui_n_est_pas_en_utf_8(self):
         data = {"questions": ["É"], "resultats": [["→"]], "documents_pertinents": {"É": "→"}}
@@ -451,6 +910,20 @@ class Fautes(AvecFichiers):
                 capture_output=True,
             )
             self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+
+class Copies(unittest.TestCase):
+    """Chaque script se copie seul : `interval` y est deux fois."""
+
+    def test_le_meme_intervalle_dans_les_deux_scripts(self):
+        import eval_cv
+
+        draw = random.Random(0)
+        for n in (0, 1, 5, 6, 7, 30, 200):
+            for _ in range(20):
+                gaps = [draw.choice([-1, 0, 0.1 + 0.2, 0.3, 1 / 3]) for _ in range(n)]
+                self.assertEqual(interval(gaps), eval_cv.interval(gaps))
+        self.assertEqual(interval([0.1 + 0.2, 0.3] * 3), eval_cv.interval([0.1 + 0.2, 0.3] * 3))
 
 
 if __name__ == "__main__":
