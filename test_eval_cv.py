@@ -63,6 +63,7 @@ class Api:
         self.models = (404, error("not_found_error", "/v1/models"))  # ce qu'une passerelle ignore
         self.requests = []
         self.reads = []  # les adresses demandées par GET
+        self.waits = []  # combien de secondes le SDK dit attendre chacune
         self.batches = {}  # {identifiant: requêtes}
         self.batch_result = lambda item: "succeeded"
         self.polls_before_end = 1
@@ -91,6 +92,7 @@ class Api:
 
             def do_GET(self):
                 api.reads.append(self.path)
+                api.waits.append(float(self.headers.get("x-stainless-read-timeout", "nan")))
                 if "/models" in self.path:
                     return self.reply(*api.models)
                 number = self.path.split("/")[4]
@@ -489,6 +491,14 @@ class JamaisDeNoteInventee(WithApi):
     def test_une_erreur_du_serveur_qui_dure_est_comptee(self):
         self.assertIn("HTTP 503", self.cause((503, error("x", "indisponible"))))
         self.assertEqual(len(self.api.requests), 1 + 15)  # un résumé ; une notation, 14 essais
+
+    def test_une_erreur_http_sans_texte(self):
+        for body in (b"<html>", ["x"], {"error": "x"}, {}):
+            self.assertIn("échec de l'appel, HTTP 400 : «", self.cause((400, body)), body)
+
+    def test_un_appel_mal_fait_n_est_pas_une_cle_manquante(self):
+        with self.assertRaises(TypeError):
+            eval_cv.ask({"inconnu": 1})
 
     def test_une_reponse_lente_a_dix_minutes(self):
         self.assertEqual(eval_cv.client().timeout.read, 600)
@@ -1156,9 +1166,9 @@ class LeJournal(WithApi):
     """Une ligne par réponse, écrite telle que reçue."""
 
     def test_sa_premiere_ligne_decrit_l_evaluation(self):
-        self.script("--passages", "1", "--juge", "j", "--paralleles", "2")
+        self.script("--juge", "j")
         first = self.records()[0]
-        run = {"cases": CASES, "prompts": [PROMPT_V1, PROMPT_V2], "passages": 1, "paralleles": 2}
+        run = {"cases": CASES, "prompts": [PROMPT_V1, PROMPT_V2], "passages": 3, "paralleles": 20}
         run |= {"names": ["PROMPT_V1", "PROMPT_V2"], "model": "claude-sonnet-5-5", "judge": "j"}
         self.assertEqual(first["run"], {**run, "limite": None})
         self.assertEqual(first["grader"], eval_cv.PROMPT_GRADER)
@@ -1178,6 +1188,17 @@ class LeJournal(WithApi):
             received["content"] = [{"type": block["type"], "text": block["text"]}]
             self.assertEqual(received, sent)
 
+    def test_une_ligne_par_reponse_et_aucune_vide(self):
+        self.script("--demo", "--passages", "1")
+        lines = self.journal().read_bytes().split(b"\n")
+        self.assertEqual(len([json.loads(line) for line in lines]), 1 + 12)
+
+    def test_une_reponse_qui_contient_une_moitie_d_emoji_est_gardee_et_redemandee(self):
+        self.api.summary = lambda text: message("résumé \ud83d coupé" if "Sophie" in text else "a")
+        self.assertIn("1 × résumé : réponse illisible", self.script("--passages", "1")[0])
+        self.assertIn(r"résumé \ud83d coupé", self.journal().read_text("utf-8"))
+        self.assertEqual(len(self.resume()[1]), 2)  # les deux résumés, de nouveau illisibles
+
     def test_il_ne_contient_pas_la_cle(self):
         self.api.grade = lambda text: (400, error("x", f"clé {KEY}"))
         self.script("--passages", "1", code=1)
@@ -1191,6 +1212,10 @@ class LeJournal(WithApi):
         self.file("a", "x")
         self.script("--demo", "--sortie", str(self.folder))
         self.assertFalse((self.folder / ".gitignore").exists())
+
+    def test_le_dossier_est_cree_avec_ceux_qui_le_contiennent(self):
+        self.script("--demo", "--sortie", str(self.folder / "a" / "b"))
+        self.assertEqual(len(list(self.folder.glob("a/b/*.jsonl"))), 1)
 
     def test_chaque_evaluation_a_le_sien(self):
         self.script("--demo")
@@ -1309,6 +1334,15 @@ class Reprendre(WithApi):
         _, asked = self.resume("--juge", "autre-modele")
         self.assertEqual([sent["model"] for sent in asked], ["autre-modele"] * 6)
 
+    def test_une_autre_grille_note_les_memes_resumes_et_s_ecrit_au_journal(self):
+        self.script("--passages", "1")
+        stricter = self.loaded_copy(("Tu évalues un résumé", "Tu juges sévèrement un résumé"))
+        self.api.requests.clear()
+        self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))
+        self.assertEqual(["output_config" in sent for sent in self.api.requests], [True] * 6)
+        runs = [record for record in self.records() if "run" in record]
+        self.assertTrue(runs[-1]["grader"].startswith("Tu juges sévèrement"))
+
     def test_le_dernier_juge_reste_le_juge(self):
         self.script("--passages", "1")
         self.resume("--juge", "autre-modele")
@@ -1352,7 +1386,9 @@ class Reprendre(WithApi):
         lines = [first]
         for sent in self.api.requests:
             answer = message(json.dumps(GOOD) if "output_config" in sent else SUMMARY)
-            record = {"version": "V1", "pass": 1, "request": {**sent, "max_tokens": 1024}}
+            old_request = {"max_tokens": 1024, **sent}  # dans un autre ordre
+            old_request["max_tokens"] = 1024
+            record = {"version": "V1", "pass": 1, "request": old_request}
             lines.append({**record, "message": answer})
         old = self.file("ancien.jsonl", "\n".join(map(json.dumps, lines)))
         self.api.requests.clear()
@@ -1360,6 +1396,21 @@ class Reprendre(WithApi):
         self.assertEqual((data["versions"]["V1"]["average"], self.api.requests), (7.67, []))
         self.assertEqual(data["prompts"], {"V1": "V1 (prompt 1)"})
         self.assertEqual(data["usage"], {"input_tokens": 600, "output_tokens": 120})
+
+    def test_des_reglages_abimes_sont_refuses(self):
+        run = {"cases": CASES, "prompts": ["Résume."], "model": "m", "judge": "m"}
+        for change, said in [
+            ({"passages": 0}, "« passages » : un nombre entier de 1 à 9999"),
+            ({"paralleles": "x"}, "« paralleles » : un nombre entier de 1 à 9999"),
+            ({"limite": -1}, "« limite » : un nombre entier de 1 à 9999"),
+            ({"cases": []}, "une liste de cas est attendue"),
+            ({"prompts": []}, "ce n'est pas un journal"),
+            ({"prompts": ["Résume.", 3]}, "ce n'est pas un journal"),
+        ]:
+            path = self.file("abime.jsonl", json.dumps({"run": {**run, **change}}))
+            err = self.script("--reprendre", path, code=2)[1]
+            self.assertIn("abime.jsonl", err)
+            self.assertIn(said, err)
 
     def test_un_lot_en_cours_n_est_pas_paye_deux_fois(self):
         self.script("--passages", "1")
@@ -1419,6 +1470,14 @@ class Limite(WithApi):
         data, asked = self.resume()
         self.assertEqual((len(asked), data["comparison"]["cases"]), (8, 3))
         self.assertIsNone(data["limite"])
+
+    def test_ni_au_journal_relu_seul(self):
+        self.script("--demo", "--limite", "1", "--passages", "1")
+        journal = eval_cv.load_journal(str(self.journal()))
+        journal.plan["limite"] = None
+        passes = eval_cv.reread(journal)["V1"]
+        self.assertEqual([result["notes"] is None for result in passes[0]], [False, True, True])
+        self.assertEqual(eval_cv.report_of(passes)["impossible"], {})
 
     def test_la_commande_pour_faire_les_autres_est_donnee(self):
         err = self.script("--demo", "--limite", "1")[1]
@@ -1593,6 +1652,12 @@ class AccesAvantTout(WithApi):
             self.api.models = (status, error("x", "inconnu"))
             self.script("--limite", "1", "--passages", "1")
 
+    def test_la_verification_dure_quinze_secondes_au_plus(self):
+        self.api.models = (500, error("x", "indisponible"))  # autant d'essais que possible
+        self.script("--limite", "1", "--passages", "1")
+        self.assertEqual(len(self.api.waits), 2)
+        self.assertLess(sum(self.api.waits), 15)
+
     def test_la_verification_ne_paie_rien(self):
         self.script("--limite", "1", "--passages", "1")
         self.assertEqual(self.api.reads, ["/v1/models?limit=1"])
@@ -1640,9 +1705,19 @@ class Condamne(WithApi):
         eval_cv.client().max_retries = 0
         self.api.grade = lambda text: None if "Sophie" in text else message(json.dumps(GOOD))
         out, err = self.script("--passages", "1")
-        self.assertIn("1 × notation : échec de l'appel : ", out)
+        self.assertIn("1 × notation : échec de l'appel : connexion coupée\n", out)
         self.assertNotIn("Connection error", out)
         self.assertIn(f'redemander qu\'elles : "{sys.executable}"', err)
+
+    def test_une_reponse_qui_ne_vient_pas_est_dite(self):
+        api = eval_cv.client()
+        api.max_retries = 0
+        api.timeout = 0.05
+        stuck = threading.Event()
+        self.addCleanup(stuck.set)
+        self.api.summary = lambda text: stuck.wait(20) and message(SUMMARY)
+        result = eval_cv.run_test_case(CASES[0], PROMPT_V1)
+        self.assertEqual(result["cause"], "résumé : échec de l'appel : pas de réponse à temps")
 
 
 class Terminal(io.StringIO):
@@ -1713,7 +1788,10 @@ class Avancement(WithApi):
 
     def test_la_ligne_se_reecrit_et_s_efface(self):
         text = self.watched(model)
-        self.assertRegex(text, r"\r1/4 [^\n]*\r2/4 [^\n]*\r3/4 [^\n]*\r4/4 ")
+        _, *steps, erased, _ = text.split("\r")
+        for step in steps:
+            self.assertRegex(step, r"^\d/4 réponses, \d manquantes? *$")
+        self.assertEqual(erased.strip(), "")
         self.assertNotIn("manquante", left_on_screen(text))
 
     def test_un_journal_complet_n_a_pas_d_avancement(self):
@@ -1855,7 +1933,8 @@ class LigneDeCommande(WithApi):
         self.assertEqual(eval_cv.whole_number("--limite", "9999"), 9999)
 
     def test_une_commande_refusee_est_montree_telle_que_tapee(self):
-        for arguments in (["--inconnu"], ["--cas"], ["--json=oui"], ["fichier.json", "--demo"]):
+        commands = (["--inconnu"], ["--cas"], ["--json=oui"], ["fichier.json", "--demo"], ["--hel"])
+        for arguments in commands:
             err = self.refused(*arguments)
             self.assertIn(f"commande refusée : « {' '.join(arguments)} »", err)
             self.assertIn("--help", err)
@@ -2070,6 +2149,9 @@ class Demonstration(WithApi):
             err = self.ended(self.process(PYTHONPATH=str(self.folder)), code=2)[1]
             self.assertIn(said, err)
             self.assertIn('pip install --upgrade "anthropic>=0.77"', err)
+        (blocked / "__init__.py").write_text("__version__ = '0.77.0'")
+        err = self.ended(self.process(PYTHONPATH=str(self.folder)), code=2)[1]
+        self.assertNotIn("trop ancien", err)
 
     def test_les_notes_sont_des_decomptes(self):
         case = {"input": "Poste : juriste chez Axio", "expected_focus": "Droit social, juriste"}
@@ -2130,6 +2212,7 @@ class Lecture(WithApi):
         done = subprocess.run(command, cwd=self.folder, capture_output=True)
         self.assertEqual(done.returncode, 0)
         self.assertNotIn(b"page.py", done.stderr)
+        self.assertEqual(len(list(self.folder.glob("resultats/*.jsonl"))), 1)
 
 
 class Readme(WithApi):
