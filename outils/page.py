@@ -354,7 +354,7 @@ def command(argv):
     path = Path(given["journal"]) if "journal" in given else newest_journal()
     content = page_of(*reread_journal(path))
     target = path.with_suffix(".html")
-    if target == path:
+    if path.suffix.lower() == ".html":
         raise Arret(f"{path} : la page prendrait ce nom, renommez le journal en .jsonl")
     draft = target.with_suffix(".html.tmp")  # la page précédente reste entière jusqu'au bout
     with named(draft):
