@@ -201,17 +201,19 @@ def comparer_retrieval(avant, apres) -> dict:
     Lève ValueError si les questions diffèrent.
     """
     check_same_questions(avant["details"], apres["details"])
+    gaps = gaps_between(avant, apres)
     comparison = {}
-    for measure, gaps in gaps_between(avant, apres).items():
-        bounds = interval(gaps) if moved(gaps) >= 6 else None
-        comparison[measure] = {
-            "difference": rounded(apres[measure] - avant[measure]),
-            "interval": bounds and [rounded(bound) for bound in bounds],
-        }
-    gaps = gaps_between(avant, apres)["mrr"]
-    comparison["hausse"] = sum(gap > 0 for gap in gaps)
-    comparison["baisse"] = sum(gap < 0 for gap in gaps)
-    comparison["stable"] = len(gaps) - moved(gaps)
+    for measure in ("mrr", "hit_rate"):
+        bounds = None
+        if moved(gaps[measure]) >= 6:
+            bounds = interval(gaps[measure])
+        if bounds is not None:
+            bounds = [rounded(bound) for bound in bounds]
+        difference = rounded(apres[measure] - avant[measure])
+        comparison[measure] = {"difference": difference, "interval": bounds}
+    comparison["hausse"] = sum(gap > 0 for gap in gaps["mrr"])
+    comparison["baisse"] = sum(gap < 0 for gap in gaps["mrr"])
+    comparison["stable"] = len(gaps["mrr"]) - moved(gaps["mrr"])
     return comparison
 
 
@@ -237,11 +239,13 @@ def gaps_between(before, after):
 
 
 def moved(gaps):
+    """Combien d'écarts ne sont pas nuls."""
     return sum(gap != 0 for gap in gaps)
 
 
 def rounded(value):
-    return round(value, 4) + 0.0  # -0.0 + 0.0 donne 0.0
+    """À 4 décimales, et jamais -0.0, qui s'afficherait « -0.0000 »."""
+    return round(value, 4) + 0.0
 
 
 def check_same_questions(before, after):
@@ -271,7 +275,7 @@ class Erreur(Exception):
 def read_blocks(path, layouts):
     """Ouvre un fichier et rend ses blocs, un par un ; `layouts` dit les colonnes admises."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=1 << 20) as file:
             if file.peek(2)[:2] == b"\x1f\x8b":
                 file = gzip.GzipFile(fileobj=file)
             if file.peek(3)[:3] == b"\xef\xbb\xbf":  # la marque qu'écrit Windows
@@ -298,6 +302,7 @@ def system_error(error):
     sentences = {
         FileNotFoundError: "fichier introuvable",
         IsADirectoryError: "c'est un dossier, un fichier est attendu",
+        NotADirectoryError: "un fichier y tient la place d'un dossier",
         PermissionError: "l'accès est refusé",
     }
     return sentences.get(type(error), f"le système refuse (« {error.strerror or error} »)")
@@ -305,8 +310,11 @@ def system_error(error):
 
 # Les colonnes des fichiers texte, selon leur nombre.
 RUN = {6: "question Q0 document rang score nom", 3: "question document nombre"}
-QRELS = {4: "question 0 document pertinence", 3: "question document pertinence"}
-QRELS[2] = "question document"
+QRELS = {
+    4: "question 0 document pertinence",
+    3: "question document pertinence",
+    2: "question document",
+}
 NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
@@ -506,63 +514,67 @@ def first_relevant(documents, scores, relevant):
     return position
 
 
-def evaluate(path, qrels, ks):
-    """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements.
+def evaluate(path, qrels):
+    """Évalue un fichier, question par question ; `qrels` est None quand il n'y a pas de jugements.
 
-    Rend {"positions": {(question, documents pertinents, occurrence): position}, "report": {
-    "hit_rate": {1: 0.5, 5: 1.0}, "mrr_at_k": {1: 0.5, 5: 0.75}, "mrr": 0.75, "questions": 2, …},
-    "is_run": True si les jugements viennent de `qrels`}. Avertit de ce qui paraît anormal.
+    Rend {"positions": {(question, documents pertinents, occurrence): position}, "is_run": True si
+    les jugements sont ceux de `qrels`, et trois nombres : "answered", les questions qui ont des
+    documents, "unjudged", les questions écartées, "depth", la profondeur}.
     """
-    positions, occurrences, orders = {}, Counter(), Counter()
-    answered = unjudged = depth = 0
-    is_run = False
-    unknown = examples = None  # pour les messages : une question sans jugement ; deux documents
+    side = {"positions": {}, "is_run": False, "answered": 0, "unjudged": 0, "depth": 0}
+    positions = side["positions"]
+    occurrences, orders = Counter(), Counter()
+    unknown = examples = None  # à citer : une question sans jugement ; un trouvé et un attendu
     for question, documents, scores, expected in read_blocks(path, RUN):
         if scores is not None and len(documents) > 1:
             orders[order_of(scores)] += 1
         if expected is None:
-            is_run = True
+            side["is_run"] = True
             if qrels is None:
                 raise Erreur(f"{path} : c'est un run, donnez ses jugements avec --qrels")
             expected = qrels.get(question)
         if expected is None:
-            unjudged += 1
+            side["unjudged"] += 1
             unknown = question
             continue
         expected = frozenset(expected)
         occurrences[question] += 1
         key = question, expected, occurrences[question]
         positions[key] = first_relevant(documents, scores, expected)
-        depth = max(depth, len(documents))
+        side["depth"] = max(side["depth"], len(documents))
         if documents:
-            answered += 1
+            side["answered"] += 1
         if documents and expected and examples is None:
             examples = f"{quoted(documents[0])} et {quoted(min(expected))}"
     if unknown is not None and not positions:
         known = quoted(min(qrels)) if qrels else "rien"
-        names = f"{quoted(unknown)} dans l'un, {known} dans l'autre"
+        names = f"{quoted(unknown)} dans l'un, {known} dans l'autre : mêmes identifiants ?"
         raise Erreur(f"{path} : aucune de ses questions n'est dans --qrels ({names})")
     if not positions:
         raise Erreur(f"{path} : le fichier n'a aucune question")
-    if is_run:  # les questions jugées que le run ne contient pas comptent aussi
+    if side["is_run"]:  # les questions jugées que le run ne contient pas comptent aussi
         for question, expected in qrels.items():
             positions.setdefault((question, expected, 1), 0)
     warn_of_order(path, orders)
     if examples and not any(positions.values()):
-        warn(
-            f"{path} : aucun document pertinent n'est trouvé ; comparez {examples} : "
-            "mêmes identifiants ?"
-        )
-    values = list(positions.values())
-    report = {"hit_rate": {k: hit_rate(values, k) for k in ks}}
-    report["mrr_at_k"] = {k: mean_reciprocal_rank(values, k) for k in ks}
-    report["mrr"] = mean_reciprocal_rank(values)
-    report["questions"] = len(positions)
-    report["sans_resultat"] = len(positions) - answered
-    report["sans_jugement"] = unjudged
-    report["sans_pertinent"] = sum(not expected for _, expected, _ in positions)
-    report["profondeur"] = depth
-    return {"positions": positions, "report": report, "is_run": is_run}
+        advice = f"comparez {examples} : mêmes identifiants ?"
+        warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
+    return side
+
+
+def report_of(side, ks):
+    """Le bilan d'un fichier évalué, tel que --json l'affiche."""
+    positions = list(side["positions"].values())
+    return {
+        "hit_rate": {k: hit_rate(positions, k) for k in ks},
+        "mrr_at_k": {k: mean_reciprocal_rank(positions, k) for k in ks},
+        "mrr": mean_reciprocal_rank(positions),
+        "questions": len(positions),
+        "sans_resultat": len(positions) - side["answered"],
+        "sans_jugement": side["unjudged"],
+        "sans_pertinent": sum(not expected for _, expected, _ in side["positions"]),
+        "profondeur": side["depth"],
+    }
 
 
 def order_of(scores):
@@ -595,17 +607,30 @@ def warn(sentence):
             print(f"retrieval_eval.py : {sentence}", file=sys.stderr, flush=True)
 
 
-def compare(before, after, k):
-    """`comparer_retrieval` de deux fichiers évalués, leurs questions remises dans le même ordre.
-    Rend ce qui y entre et ce qui en sort : (avant, après, comparaison)."""
-    keys = list(before)
-    questions = [question for question, _, _ in keys]
-    avant = measures(questions, [before[key] for key in keys], k)
-    apres = measures(questions, [after[key] for key in keys], k)
+def compare(paths, sides, k):
+    """`comparer_retrieval` de deux fichiers évalués, leurs questions mises dans le même ordre.
+    Rend aussi ce qu'on y compare : (avant, après, comparaison)."""
+    before, after = (side["positions"] for side in sides)
+    for key in [*before, *after]:
+        if key not in before or key not in after:
+            question = f"la question {quoted(key[0])} ou ses documents pertinents diffèrent"
+            raise Erreur(f"{' et '.join(paths)} : {question} de l'un à l'autre")
+    questions = [question for question, _, _ in before]
+    avant = measures(questions, list(before.values()), k)
+    apres = measures(questions, [after[key] for key in before], k)
     return avant, apres, comparer_retrieval(avant, apres)
 
 
 # --- 5. L'écran et la ligne de commande
+
+
+COUNTS = {  # les nombres d'un bilan, et leur nom à l'écran
+    "questions": "questions",
+    "sans_resultat": "sans résultat",
+    "sans_jugement": "sans jugement",
+    "sans_pertinent": "rien à trouver",
+    "profondeur": "profondeur",
+}
 
 
 def table(reports):
@@ -623,9 +648,7 @@ def table(reports):
         if two:
             line += f"{rounded(values[1] - values[0]):+12.4f}"
         lines.append(line)
-    names = {"questions": "questions", "sans_resultat": "sans résultat"}
-    names |= {"sans_jugement": "sans jugement", "sans_pertinent": "rien à trouver"}
-    for key, name in (names | {"profondeur": "profondeur"}).items():
+    for key, name in COUNTS.items():
         lines.append(f"{name:>14}" + "".join(f"{report[key]:12}" for report in reports))
     return lines
 
@@ -720,7 +743,7 @@ def show_example(k, as_json):
             f"{place} : {rank}"
         )
     hits = sum(detail["hit"] for detail in found["details"])
-    print(f"Hit Rate@{k} : {found['hit_rate']} ({hits} question sur 2 dans les {k} premiers)")
+    print(f"Hit Rate@{k} : {found['hit_rate']} ({hits} question sur 2 : position {k} au plus)")
     print(f"MRR : {found['mrr']} ((1/2 + 0) / 2)")
     print(
         "Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; "
@@ -741,19 +764,17 @@ def run(argv):
         return
     ks = list(dict.fromkeys(options.k or [1, 5, 10]))
     qrels = None if options.qrels is None else read_qrels(options.qrels)
-    sides = [evaluate(path, qrels, ks) for path in options.files]
+    sides = [evaluate(path, qrels) for path in options.files]
     if qrels is not None and not any(side["is_run"] for side in sides):
         raise Erreur(
             "--qrels : des jugements sans run, car ce sont des fichiers de l'exercice, "
             "qui ont déjà les leurs ; retirez --qrels"
         )
-    reports = [side["report"] for side in sides]
+    reports = [report_of(side, ks) for side in sides]
     comparison = None
     if len(sides) == 2:
-        check_same_keys(options.files, sides)
+        avant, apres, comparison = compare(options.files, sides, ks[0])
         warn_of_depth(reports)
-        before, after = (side["positions"] for side in sides)
-        avant, apres, comparison = compare(before, after, ks[0])
     if options.json:
         data = {"avant": reports[0], "apres": None, "comparaison": comparison}
         if len(sides) == 2:
@@ -766,18 +787,6 @@ def run(argv):
         print("Pour comparer, ajoutez à la commande le fichier d'après, à la suite de celui-ci.")
     else:
         print(*comparison_lines(avant, apres, comparison, ks[0]), sep="\n")
-
-
-def check_same_keys(files, sides):
-    """Lève `Erreur` en nommant la première question, ou attente, qui n'est que d'un côté."""
-    before, after = (side["positions"] for side in sides)
-    for key in [*before, *after]:
-        if key not in before or key not in after:
-            names = " et ".join(files)
-            raise Erreur(
-                f"{names} : la question {quoted(key[0])} ou ses documents pertinents "
-                "diffèrent de l'un à l'autre"
-            )
 
 
 def warn_of_depth(reports):

@@ -16,6 +16,7 @@ from array import array
 from collections import UserList
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 import retrieval_eval
 from retrieval_eval import comparer_retrieval, evaluer_retrieval, interval
@@ -148,6 +149,7 @@ class Fonction(unittest.TestCase):
             ([3, 7], "7", r"« 7 » \(int\) dans resultats, « 7 » \(str\)"),
             ([("a", 0.5)], "a", r"\(tuple\) dans resultats, « a » \(str\)"),
             ([["a", 0.5]], ["a"], r"\(list\) dans resultats, « a » \(str\)"),
+            ([("a",)], b"a", r"\(tuple\) dans resultats, « b'a' » \(bytes\)"),
             (["7"], [7, 8], r"\(str\) dans resultats, « 8 » \(int\)"),
         ]:
             with self.assertRaisesRegex(TypeError, dit):
@@ -443,7 +445,19 @@ class Formats(AvecFichiers):
 
     def test_identifiants_nombres_ou_textes(self):
         data = {"questions": [1], "resultats": [[7, 12]], "documents_pertinents": {"1": "12"}}
-        self.assertEqual(self.json(self.file("a.json", data))["avant"]["mrr"], 0.5)
+        for attendu in ("12", 12, [12], ["12", 5]):
+            data["documents_pertinents"] = {"1": attendu}
+            self.assertEqual(self.json(self.file("a.json", data))["avant"]["mrr"], 0.5)
+        run = '{"query_id": 1, "results": [{"corpus_id": 7}, {"corpus_id": 12}]}'
+        self.assertEqual(self.mrr(run, "1 0 12 1\n"), 0.5)
+
+    def test_identifiants_accentues(self):
+        for run in ("é Q0 à 1 2.0 t\né Q0 ù 2 1.0 t\n", {"é": {"à": 2, "ù": 1}}):
+            self.assertEqual(self.mrr(run, "é 0 ù 1\n"), 0.5)
+
+    def test_un_fichier_de_l_exercice_sert_aussi_de_jugements(self):
+        exercice = json.loads(Path(self.exercice("a.json", [["bon"], ["bon"]])).read_text())
+        self.assertEqual(self.mrr("Q1 x 1\nQ1 bon 2\nQ2 x 1\n", exercice), 0.25)
 
     def test_exercice_avec_plusieurs_pertinents_et_question_repetee(self):
         data = {"questions": ["Q", "Q"], "resultats": [["a", "b"], []]}
@@ -461,7 +475,7 @@ class Formats(AvecFichiers):
 def lance(*arguments, **options):
     """Lance le script dans un vrai processus."""
     options = {"capture_output": True, "encoding": "utf-8", **options}
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": ""}
     return subprocess.run([sys.executable, SCRIPT, *arguments], env=env, **options)
 
 
@@ -622,7 +636,7 @@ EXEMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
-Hit Rate@5 : 0.5 (1 question sur 2 dans les 5 premiers)
+Hit Rate@5 : 0.5 (1 question sur 2 : position 5 au plus)
 MRR : 0.25 ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help
@@ -694,6 +708,11 @@ class Sorties(AvecFichiers):
         self.assertEqual(lance("--inconnu").returncode, 2)
         self.assertEqual(lance().stdout, EXEMPLE)
 
+    def test_ctrl_c(self):
+        with mock.patch("builtins.open", side_effect=KeyboardInterrupt):
+            _, err = self.script("avant.json", code=130)
+        self.assertEqual(err, "retrieval_eval.py : interrompu\n")
+
     @unittest.skipUnless(Path("/dev/full").exists(), "pas de /dev/full")
     def test_disque_plein(self):
         for arguments in ([], ["--help"], ["--json"]):
@@ -708,7 +727,10 @@ class Sorties(AvecFichiers):
 
     def sous_shell(self, suite):
         commande = f'"{sys.executable}" "{SCRIPT}" {suite}'
-        return subprocess.run(["bash", "-c", commande], capture_output=True, encoding="utf-8")
+        env = {**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": ""}
+        return subprocess.run(
+            ["bash", "-c", commande], env=env, capture_output=True, encoding="utf-8"
+        )
 
     @unittest.skipIf(os.name == "nt", "bash")
     def test_head(self):
@@ -802,11 +824,11 @@ class Erreurs(AvecFichiers):
             (
                 [self.file("autre", "zz Q0 d1 1 1.0 t\n"), *qrels],
                 "aucune de ses questions n'est dans --qrels (« zz » dans l'un, « q1 » dans "
-                "l'autre)",
+                "l'autre : mêmes identifiants ?)",
             ),
             (
                 [run, "--qrels", self.file("aucun", "{}")],
-                "(« inconnue » dans l'un, rien dans l'autre)",
+                "(« inconnue » dans l'un, rien dans l'autre :",
             ),
             ([run, "--qrels", self.file("vide", "\n")], "vide : le fichier est vide"),
             ([self.file("vide2", ""), *qrels], "vide2 : le fichier est vide"),
@@ -836,6 +858,10 @@ class Erreurs(AvecFichiers):
             (
                 [self.file("grand", '{"q1": {"a": 1' + "0" * 400 + "}}"), *qrels],
                 "question « q1 » : un nombre est trop grand",
+            ),
+            (
+                [self.file("long", '{"q1": {"a": 1' + "0" * 5000 + "}}"), *qrels],
+                "long : le JSON contient un nombre trop long",
             ),
             ([self.file("manque", vide)], "la clé « documents_pertinents » manque"),
             ([self.file("liste", {**vide, "documents_pertinents": []})], "un dictionnaire"),
