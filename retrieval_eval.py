@@ -343,7 +343,7 @@ def text_blocks(file, layouts):
                 text = "1"
             score = float(text)
         except ValueError:
-            if not columns:
+            if not columns:  # une ligne vide
                 continue
             raise unexpected(number, line, layouts, width) from None
         if score != score:  # NaN

@@ -578,6 +578,10 @@ class Comparaison(AvecFichiers):
         peu = self.phrases([2] * 5 + [1] * 2, [1] * 7, "--k", "1")
         self.assertIn("trop peu de questions ont changé (5 sur 7, il en faut 6).", peu[0])
 
+    def test_une_borne_affichee_nulle_n_exclut_pas_0(self):
+        for bornes in ([0.0, 0.5], [-0.5, 0.0]):
+            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes, []))
+
     def test_les_cinq_plus_fortes_baisses(self):
         avant = self.positions("avant.json", [1, 2, 1, 1, 1, 3, 1])
         apres = self.positions("apres.json", [2, 3, 0, 1, 4, 4, 5])
@@ -863,6 +867,19 @@ class Erreurs(AvecFichiers):
                 [self.file("long", '{"q1": {"a": 1' + "0" * 5000 + "}}"), *qrels],
                 "long : le JSON contient un nombre trop long",
             ),
+            (
+                [self.file("pred3", predictions + '{"query_id": "q4"\n'), *qrels],
+                "pred3 : ligne 4 : ",
+            ),
+            (
+                [run, "--qrels", self.file("titre seul", "query-id corpus-id score\n")],
+                "(« inconnue » dans l'un, rien dans l'autre :",
+            ),
+            (
+                [self.file("inegal", {**vide, "questions": ["Q"], "documents_pertinents": {}})],
+                "inegal : questions : 1, listes de résultats : 0",
+            ),
+            ([self.file("manque2", {"documents_pertinents": {}})], "la clé « questions » manque"),
             ([self.file("manque", vide)], "la clé « documents_pertinents » manque"),
             ([self.file("liste", {**vide, "documents_pertinents": []})], "un dictionnaire"),
             ([self.exercice("chaine", ["abc"])], "chaine : question « Q1 » : une liste"),
@@ -920,7 +937,14 @@ class Erreurs(AvecFichiers):
         for option in ("-h", "--help"):
             self.assertEqual(self.script(option)[0], retrieval_eval.__doc__.strip() + "\n")
 
+    def test_les_profondeurs_par_defaut(self):
+        bilan = self.json(self.exercice("a.json", [["bon"]]))
+        self.assertEqual(list(bilan["avant"]["hit_rate"]), ["1", "5", "10"])
+        self.assertEqual(list(bilan["avant"]["mrr_at_k"]), ["1", "5", "10"])
+        self.assertEqual((bilan["apres"], bilan["comparaison"]), (None, None))
+
     def test_un_nom_illisible_est_cite_sur_une_ligne(self):
+        self.assertIn("« a\\nb » :", self.script(self.file("q", {"a\nb": 1}), code=2)[1])
         self.assertIn("« a\\nb", self.script(self.file("q", {"a\nb" * 50: 1}), code=2)[1])
         err = self.script(self.file("q", {"é" * 61: 1}), code=2)[1]
         self.assertIn("« " + "é" * 59 + "… »", err)
