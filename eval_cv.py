@@ -1,33 +1,64 @@
 #!/usr/bin/env python3
-"""Comparer des prompts qui résument un CV en trois points, notés par un modèle.
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["anthropic>=0.77"]
+# ///
+"""Compare des prompts qui résument un CV en trois points ; un modèle, le juge, note les résumés.
 
-    python eval_cv.py           il faut le paquet anthropic et ANTHROPIC_API_KEY
-    python eval_cv.py --demo    la même mécanique, sans clé, sans réseau et sans rien installer
+    python3 eval_cv.py --demo        tout le mécanisme, sans clé, sans réseau et sans rien installer
+    python3 eval_cv.py --limite 1    un seul cas, pour vérifier à peu de frais la clé et les prompts
+    python3 eval_cv.py               l'évaluation entière : 3 cas, 2 prompts et 3 passages, soit
+                                     18 résumés et 18 notations, donc 36 appels payants
 
-Les parties 1 à 5 sont l'exercice ; 6 à 8, le journal, la démonstration et les options. Le reste
-est dans outils/ : la page à lire, l'accord avec le juge, les lots, les cas.
+Il faut le paquet anthropic (pip install "anthropic>=0.77") et une clé dans ANTHROPIC_API_KEY.
+Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre sans rien repayer.
+
+  --cas FICHIER          les cas, une liste JSON de {"input": "le CV", "expected_focus": "ce que
+                         le résumé doit faire ressortir"} ; par défaut, cases.json
+  --prompts A B …        les prompts V1, V2… : des fichiers, un par prompt, ou les noms PROMPT_V1
+                         et PROMPT_V2 de ceux du script ; V1 est la référence des autres
+  --limite N             n'évaluer que les N premiers cas ; reprendre ensuite fait les autres
+  --passages N           combien de fois résumer et noter chaque cas (3)
+  --modele NOM           le modèle qui résume (claude-sonnet-5-5)
+  --juge NOM             le modèle qui note (le même ; à la reprise, celui du journal)
+  --paralleles N         combien d'appels mener à la fois (20)
+  --sortie DOSSIER       où créer le journal (resultats)
+  --reprendre JOURNAL    ne demander que ce qui manque à un journal ; les options données
+                         remplacent ses réglages
+  --json                 le bilan en JSON sur la sortie standard
+  --demo                 sans modèle : les résumés et les notes sont calculés
+
+Codes de sortie : 0, le résultat est là ; 1, rien d'utilisable (aucune note, aucun cas à comparer) ;
+2, commande ou fichier incorrect, ou erreur qui condamne tous les appels ; 130, interruption.
+
+Les parties 1 à 5 du fichier sont l'exercice ; les parties 6 à 8, le journal, la démonstration et la
+ligne de commande. Ailleurs, dans outils/ : une page à lire, l'accord avec le juge, les lots.
 """
 
 import argparse
+import errno
 import hashlib
 import json
-import math
 import os
-import random
 import re
 import sys
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
-from itertools import chain, compress, cycle, product
+from itertools import chain
+from math import ceil, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from types import SimpleNamespace
 
 # --- 1. Les prompts et la grille
+
+# Un cas, comme dans cases.json : {"input": "CV - Sophie Martin\nPoste actuel : …",
+# "expected_focus": "Directrice marketing, …"}. Le second dit ce que le résumé doit faire ressortir.
 
 MODEL = "claude-sonnet-5-5"
 MAX_TOKENS = 4096  # la réflexion du modèle comprise
@@ -43,18 +74,25 @@ Règles :
 - 25 mots au plus par point ;
 - ni introduction ni conclusion."""
 
-CRITERIA = {  # la grille : schéma, prompt du notateur, moyennes et affichage en découlent
+CRITERIA = {  # la grille : schéma, prompt du juge, moyennes et affichage en découlent
     "exactitude": "tout ce que dit le résumé est-il fidèle au CV ?",
     "concision": "trois points, rien de superflu ?",
     "couverture": "l'essentiel y est-il (poste, compétences clés, réalisations) ?",
 }
 SCALE = range(11)  # les notes admises
 LOWEST, HIGHEST = SCALE[0], SCALE[-1]
+MEASURES = ["moyenne", *CRITERIA]  # ce que l'on compare, dans l'ordre d'affichage
 GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 1, aucune baisse
+
+for reserved in ("justification", "moyenne"):  # le script s'en sert à côté des critères
+    if reserved in CRITERIA:
+        print(f"CRITERIA : renommez « {reserved} », ce nom est réservé.", file=sys.stderr)
+        sys.exit(2)
 
 MARK = {"type": "integer", "enum": list(SCALE)}  # `enum`, car l'API n'admet ni minimum ni maximum
 SCHEMA_NOTES = {
-    "type": "object",  # la justification d'abord : le modèle raisonne avant de noter
+    "type": "object",
+    # La justification d'abord : le modèle raisonne avant de noter.
     "properties": {"justification": {"type": "string"}, **dict.fromkeys(CRITERIA, MARK)},
     "required": ["justification", *CRITERIA],
     "additionalProperties": False,
@@ -73,79 +111,160 @@ class Impossible(Exception):
 
 
 class Arret(Exception):
-    """Une erreur condamne toute la suite ; le texte dit quoi faire."""
+    """Une erreur condamne toute la suite ; le texte dit laquelle, et quoi faire."""
 
 
-DOOMED = {  # les erreurs après lesquelles tous les appels échoueraient
-    "HTTP 401": "clé refusée, vérifiez ANTHROPIC_API_KEY",
-    "HTTP 402": "plus de crédit, rechargez le compte",
-    "HTTP 403": "clé sans droit à cet appel, vérifiez ses autorisations",
-    "HTTP 404": "vérifiez ANTHROPIC_BASE_URL (sans /v1), --modele et --juge",
-    "ModuleNotFoundError": 'faites pip install "anthropic>=0.77"',
-    "TypeError": "ANTHROPIC_API_KEY manque, ou le paquet anthropic est trop ancien",
+DOOMED = {  # les réponses de l'API après lesquelles tous les appels échoueraient
+    401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
+    402: "plus de crédit, rechargez le compte",
+    403: "clé sans droit à cet appel, vérifiez ses autorisations",
+    404: "adresse ou modèle inconnu, vérifiez ANTHROPIC_BASE_URL (sans /v1), --modele et --juge",
 }
-KEY = os.environ.get("ANTHROPIC_API_KEY", "").strip()
-LOCK = threading.Lock()  # un fil d'exécution à la fois crée le client, ou écrit
+NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
+    "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
+    "ConnectionResetError": "connexion coupée",
+    "RemoteProtocolError": "connexion coupée",
+    "SSLCertVerificationError": "certificat du serveur refusé",
+    "gaierror": "nom de serveur introuvable",
+    "TimeoutError": "pas de réponse à temps",
+}
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+INSTALL = 'faites pip install --upgrade "anthropic>=0.77"'
+LOCK = threading.Lock()  # un fil d'exécution à la fois crée le client, écrit ou compte
+
+
+def tell(text):
+    """Affiche un message sur la sortie d'erreur, si elle n'est pas fermée."""
+    if sys.stderr:
+        print(text, file=sys.stderr, flush=True)
+
+
+def masked(error):
+    """Le texte d'une erreur sur une ligne, sans la clé, et coupé à 200 caractères."""
+    text = " ".join(str(error).split())
+    for name in KEYS:
+        key = os.environ.get(name, "").strip()
+        if key:
+            text = text.replace(key, "[clé]")
+    return text[:200]
 
 
 @cache
 def client():
-    import anthropic  # ici, pour que le reste s'en passe
-
-    return anthropic.Anthropic(api_key=KEY or None, max_retries=14)  # une minute de 429, de 529
+    """Le client du SDK, créé au premier appel : le reste du script se passe du paquet. Lève `Arret`
+    pour ce qui se voit avant tout appel."""
+    try:
+        import anthropic
+    except ModuleNotFoundError:
+        raise Arret(f"le paquet anthropic manque, {INSTALL}") from None
+    version = [int(number) for number in anthropic.__version__.split(".")[:2]]
+    if version < [0, 77]:
+        raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
+    for name in KEYS:
+        key = os.environ.get(name, "")
+        if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
+            raise Arret(f"{name} est vide, ou contient un espace ou un accent : recopiez la clé")
+        if key:
+            os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
+    address = os.environ.get("ANTHROPIC_BASE_URL", "")
+    if address and not re.match(r"https?://\w", address):
+        raise Arret(f"ANTHROPIC_BASE_URL commence par http:// ou https://, et non {address}")
+    try:
+        # Quatorze essais : une minute de 429 (trop d'appels) ou de 529 (service surchargé).
+        return anthropic.Anthropic(max_retries=14)
+    except Exception as error:
+        raise Arret(f"vérifiez ANTHROPIC_BASE_URL, le SDK répond « {masked(error)} »") from None
 
 
 def fault_of(error):
-    """L'`Impossible` ou l'`Arret` que vaut une erreur du SDK, sans la clé."""
-    status, reason = getattr(error, "status_code", None), error
-    what = f"HTTP {status}" if status else type(error).__name__
-    with suppress(AttributeError, TypeError, KeyError):
-        reason = error.body["error"]["message"]
-    reason = " ".join(str(reason).replace(KEY or "\0", "[clé]").split())[:200]
-    what = "HTTP 402" if "credit balance" in reason else what  # reçu en 400
-    if what in DOOMED:
-        return Arret(f"{DOOMED[what]} ({what} : {reason})")
-    return Impossible(f"échec de l'appel, {what} : {reason}")
-
-
-def ask(params, **about):
-    """Un appel : rend le message du SDK ; lève `Impossible` ou `Arret`. `ask_once` et `demo_ask`
-    prennent sa place ; `about` (version et passage) ne sert qu'à la première."""
+    """Change une exception du SDK en `Arret` si tous les appels échoueraient de même, et sinon en
+    `Impossible`. Le texte cite l'erreur d'origine, sans la clé. Une erreur de programmation est
+    rendue telle quelle."""
+    if isinstance(error, TypeError):
+        if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
+            return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez --demo")
+        return error
+    status = getattr(error, "status_code", None)
     try:
-        with LOCK:
-            api = client()
-        return api.messages.create(**params)
+        reason = error.body["error"]["message"]
+    except (AttributeError, TypeError, KeyError):
+        reason = error
+    quoted = f"« {masked(reason)} »"
+    if "credit balance" in quoted:
+        status = 402  # l'API répond 400
+    if status in DOOMED:
+        return Arret(f"{DOOMED[status]} (HTTP {status} : {quoted})")
+    if status:
+        return Impossible(f"échec de l'appel, HTTP {status} : {quoted}")
+    origin = error
+    while origin and type(origin).__name__ not in NETWORK:
+        origin = origin.__cause__ or origin.__context__
+    cause = NETWORK.get(type(origin).__name__, f"le SDK répond {quoted}")
+    return Impossible(f"échec de l'appel : {cause}")
+
+
+def ask(params):
+    """Un appel à l'API : rend le message du SDK ; lève `Impossible` ou `Arret`. Une autre fonction
+    d'un argument peut en prendre la place : elle rend un message du SDK ou un simple texte, et lève
+    `Impossible` si son appel échoue."""
+    with LOCK:
+        api = client()
+    try:
+        message = api.messages.create(**params)
     except Exception as error:
         raise fault_of(error) from None
+    if isinstance(message, str):  # la page d'un portail captif, par exemple
+        raise Impossible("ce n'est pas un message de l'API")
+    return message
 
 
 def text_of(message) -> str:
-    """Le texte d'une réponse : ses blocs `text` bout à bout, sans ceux de réflexion."""
+    """Le texte d'un message : ses blocs `text` bout à bout, sans ceux de réflexion."""
     return "".join(block.text for block in message.content if block.type == "text")
 
 
-def complete_text(message):
-    """Le texte d'une réponse entière ; lève `Impossible` si elle est tronquée, refusée, vide…"""
-    try:
-        stop, text = message.stop_reason, text_of(message)
-    except (TypeError, AttributeError):
-        raise Impossible("ce n'est pas un message de l'API") from None
-    if stop == "max_tokens":
-        raise Impossible(f"réponse tronquée à {MAX_TOKENS} jetons, réflexion comprise")
-    if stop != "end_turn":
-        raise Impossible("refus" if stop == "refusal" else f"fin inattendue ({stop!r:.40})")
-    if not any(map(str.isalnum, text)):  # des espaces, de l'invisible
+def has_words(text):
+    """Vrai s'il y a une lettre ou un chiffre, et pas seulement des espaces ou de l'invisible."""
+    return any(map(str.isalnum, text))
+
+
+def has_half_character(text):
+    """Vrai s'il y a une moitié d'emoji, comme "\\ud83d" : aucun appel ne peut la transporter."""
+    return re.search("[\ud800-\udfff]", text) is not None
+
+
+def complete_text(answer):
+    """Le texte d'une réponse entière, message du SDK ou simple texte ; lève `Impossible` si elle
+    est tronquée, refusée ou vide."""
+    if isinstance(answer, str):
+        text = answer
+    else:
+        try:
+            stop = answer.stop_reason
+            text = text_of(answer)
+        except (TypeError, AttributeError):
+            raise Impossible("ce n'est pas un message de l'API") from None
+        if stop == "max_tokens":
+            raise Impossible(f"réponse tronquée à {MAX_TOKENS} tokens, réflexion comprise")
+        if stop == "refusal":
+            raise Impossible("refus")
+        if stop != "end_turn":
+            raise Impossible(f"fin inattendue ({str(stop):.40})")
+    if not has_words(text):
         raise Impossible("réponse vide")
+    if has_half_character(text):
+        raise Impossible("réponse illisible, un emoji y est coupé en deux")
     return text
 
 
-TAGS = ("cv", "resume", "informations_attendues")  # ces dernières : case["expected_focus"]
+TAGS = ("cv", "resume", "informations_attendues")
+# Le `<` par lequel une de ces balises commence : « <cv », « </CV », « < / resume ».
+OPENING = re.compile(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 
 def tagged(tag, text):
-    """Un texte entre balises, qu'il ne peut fermer : `<` y devient `‹` devant un nom de TAGS."""
-    text = re.sub(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})\b)", "‹", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{text}\n</{tag}>"
+    """Un texte entre balises, qu'il ne peut ni fermer ni ouvrir : « </cv> » y devient « ‹/cv> »."""
+    return f"<{tag}>\n{OPENING.sub('‹', text)}\n</{tag}>"
 
 
 def request(model, content, **more):
@@ -155,35 +274,51 @@ def request(model, content, **more):
 
 
 def run_prompt(cv_text: str, prompt: str, model=MODEL, ask=ask) -> str:
-    """Résume un CV : un appel. Lève `Impossible`."""
-    return complete_text(ask(request(model, f"{prompt}\n\n{tagged('cv', cv_text)}")))
+    """Résume un CV : un appel. Rend le résumé ; lève `Impossible`."""
+    content = f"{prompt}\n\n{tagged('cv', cv_text)}"
+    return complete_text(ask(request(model, content)))
 
 
-# --- 3. Le notateur : un prompt, un schéma, et un modèle, le juge
+# --- 3. Deux façons de noter : par un modèle, le juge, et par du code
 
 
-def notes_of(message):
+def unique(pairs):
+    """Un objet JSON ; une clé répétée en écraserait une autre sans un mot."""
+    if len(dict(pairs)) < len(pairs):
+        raise Impossible("JSON dont une clé est répétée")
+    return dict(pairs)
+
+
+def notes_of(answer):
     """Les notes d'une réponse du juge, {"justification": "…", "exactitude": 9, …, "moyenne": 7.67}.
     Au moindre écart, `Impossible` : rien n'est converti, ramené dans l'échelle ni remplacé."""
-    try:  # en couples, une clé répétée reste visible
-        pairs = json.loads(complete_text(message), object_pairs_hook=tuple)
+    try:
+        notes = json.loads(complete_text(answer), object_pairs_hook=unique)
     except (ValueError, RecursionError):
         raise Impossible("JSON illisible") from None
-    names = [name for name, _ in pairs] if isinstance(pairs, tuple) else []
-    notes = dict(pairs) if sorted(names) == sorted(SCHEMA_NOTES["required"]) else {}
-    if not isinstance(notes.get("justification"), str):
-        raise Impossible("JSON sans les clés demandées, une fois chacune, ou sans justification")
+    if not isinstance(notes, dict) or set(notes) != set(SCHEMA_NOTES["required"]):
+        raise Impossible("JSON sans les clés demandées, ou avec d'autres")
+    if not isinstance(notes["justification"], str):
+        raise Impossible("justification qui n'est pas un texte")
     for name in CRITERIA:
-        if type(notes[name]) is not int or notes[name] not in SCALE:  # ni True, ni 7.5, ni "8"
+        mark = notes[name]
+        if type(mark) is not int or mark not in SCALE:  # ni True, ni 7.5, ni "8"
             raise Impossible(f"note hors barème ({name} : un entier de {LOWEST} à {HIGHEST})")
-    return notes | {"moyenne": round(fmean(notes[name] for name in CRITERIA), 2)}
+    average = fmean(notes[name] for name in CRITERIA)
+    return {**notes, "moyenne": round(average, 2)}
 
 
 def grade(case, summary, judge=MODEL, ask=ask):
-    """Fait noter un résumé : un appel, en sortie structurée. Rend les notes ; lève `Impossible`."""
-    texts = map(tagged, TAGS, (case["input"], summary, case["expected_focus"]))
+    """Fait noter un résumé par le juge : un appel, en sortie structurée. Rend les notes, comme
+    `notes_of` ; lève `Impossible`."""
+    parts = [
+        PROMPT_GRADER,
+        tagged("cv", case["input"]),
+        tagged("resume", summary),
+        tagged("informations_attendues", case["expected_focus"]),
+    ]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_NOTES}}
-    return notes_of(ask(request(judge, "\n\n".join([PROMPT_GRADER, *texts]), output_config=output)))
+    return notes_of(ask(request(judge, "\n\n".join(parts), output_config=output)))
 
 
 def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> "dict | None":
@@ -191,98 +326,158 @@ def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> "dict | None
     try:
         return grade(case, summary, judge, ask)
     except Impossible as cause:
-        print(f"Notation impossible : {cause}", file=sys.stderr)
+        tell(f"Notation impossible : {cause}")
         return None
 
+
+# Ce qui ouvre un point : un tiret, une puce, ou un numéro suivi d'un point ou d'une parenthèse.
+POINT = re.compile(r"\s*([-–—*•]|\d+[.)])\s+(?=\S)")
+
+
+def three_points(summary):
+    """Vrai si le résumé a trois lignes, toutes des points, et rien d'autre."""
+    lines = [line for line in summary.splitlines() if line.strip()]
+    return len(lines) == 3 and all(POINT.match(line) for line in lines)
+
+
+def short_points(summary):
+    """Vrai si le résumé a des lignes qui sont des points, toutes de 25 mots au plus."""
+    points = [POINT.sub("", line, count=1) for line in summary.splitlines() if POINT.match(line)]
+    lengths = [len(list(filter(has_words, point.split()))) for point in points]
+    return len(points) > 0 and max(lengths) <= 25
+
+
+# Ce qu'un programme vérifie mieux qu'un juge, sans appel : {nom: fonction(résumé) -> bool}.
+CHECKS = {"trois points": three_points, "25 mots au plus": short_points}
 
 # --- 4. Le pipeline et la note de référence
 
 
 def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) -> dict:
-    """Résumer, puis noter, sauf un résumé tronqué ou refusé : on noterait la panne. Rend
-    {"case": …, "summary": "…", "notes": {…}}, et "cause" si l'un des deux manque."""
-    result, step = {"case": case, "summary": None, "notes": None}, "résumé"
+    """Résume, puis note. Rend {"case": …, "summary": "…", "checks": {"trois points": True, …},
+    "notes": {"exactitude": 9, …}}. Un résumé ou des notes impossibles valent None, et "cause" dit
+    pourquoi ; un résumé tronqué ou refusé n'est pas noté, on noterait la panne."""
+    result = {"case": case, "summary": None, "checks": {}, "notes": None}
     try:
         result["summary"] = run_prompt(case["input"], prompt, model, ask)
-        step = "notation"
+    except Impossible as cause:
+        result["cause"] = f"résumé : {cause}"
+        return result
+    result["checks"] = {name: bool(check(result["summary"])) for name, check in CHECKS.items()}
+    try:
         result["notes"] = grade(case, result["summary"], judge, ask)
     except Impossible as cause:
-        result["cause"] = f"{step} : {cause}"
+        result["cause"] = f"notation : {cause}"
     return result
 
 
-def run_versions(cases, prompts, passages=1, paralleles=20, model=MODEL, judge=MODEL, ask=ask):
-    """Passe chaque prompt sur tous les cas, en parallèle. Rend {"V1": passes, …} : par passage, la
-    liste des résultats, dans l'ordre des cas."""
-    versions = {f"V{n}": prompt for n, prompt in enumerate(prompts, 1)}
+def every_result(versions):
+    """Tous les résultats de {"V1": passes, "V2": passes}, en une liste."""
+    return [result for passes in versions.values() for results in passes for result in results]
 
-    def run(version, passage, case):
-        branch = partial(ask, version=version, passage=passage)
-        return run_test_case(case, versions[version], model, judge, branch)
 
-    jobs = product(versions, range(1, passages + 1), cases)
+def run_versions(cases, prompts, ask_for, passages=1, paralleles=20, model=MODEL, judge=MODEL):
+    """Passe chaque prompt sur tous les cas, en parallèle ; `ask_for(version, passage)` donne la
+    fonction `ask` de chaque passage. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le
+    résultat (voir `run_test_case`) du premier passage sur le troisième cas."""
     pool = ThreadPoolExecutor(paralleles)
+    promised = {}  # de la même forme, mais des résultats à venir
     try:
-        results = iter(list(pool.map(run, *zip(*jobs))))
-    finally:  # une exception arrête tout, sans attendre les appels en cours
+        for number, prompt in enumerate(prompts, 1):
+            version = f"V{number}"
+            promised[version] = []
+            for passage in range(1, passages + 1):
+                rest = (prompt, model, judge, ask_for(version, passage))
+                promised[version].append(
+                    [pool.submit(run_test_case, case, *rest) for case in cases]
+                )
+        for future in as_completed(every_result(promised)):
+            future.result()  # lève l'exception qui arrête tout, sans attendre les appels en cours
+    finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    return {name: [[next(results) for _ in cases] for _ in range(passages)] for name in versions}
+    return {
+        version: [[future.result() for future in one_pass] for one_pass in passes]
+        for version, passes in promised.items()
+    }
 
 
-def case_means(passes, missing=None):
-    """Par CV, la moyenne de ses passages : {"moyenne": 7.67, "exactitude": 9.0, …}, ou None. Une
-    notation impossible ne compte pas, ou vaut `missing`. Trois CV notés 4 et 8, 9 et rien, rien et
-    rien ont ainsi 6, 9 et None."""
-    blank = None if missing is None else dict.fromkeys(CRITERIA, missing)
+def case_means(passes):
+    """Par cas, la moyenne de ses passages notés, {"moyenne": 7.67, "exactitude": 9.0, …}, ou None.
+    Notes de deux passages : 4 et 8 donnent 6 ; 9 et rien donnent 9 ; rien et rien, None."""
     means = []
-    for results in zip(*passes):  # les passages d'un même CV
-        notes = [note for result in results if (note := result["notes"] or blank)]
-        mean = {name: fmean(note[name] for note in notes) for name in CRITERIA} if notes else None
-        means.append(mean and {"moyenne": fmean(mean.values()), **mean})
+    for results in zip(*passes):  # les passages d'un même cas
+        notes = [result["notes"] for result in results if result["notes"]]
+        if notes:
+            mean = {name: fmean(marks[name] for marks in notes) for name in CRITERIA}
+            means.append({"moyenne": fmean(mean.values()), **mean})
+        else:
+            means.append(None)
     return means
 
 
+def filled(passes, mark):
+    """Les mêmes passages, où `mark` remplace les notes impossibles : pour calculer des bornes."""
+    marks = dict.fromkeys(CRITERIA, mark)
+    return [[{**r, "notes": marks} if "cause" in r else r for r in results] for results in passes]
+
+
 def averages(means):
-    """Les moyennes d'une version, à 2 décimales ; chaque CV y pèse autant. Des None sans note."""
-    means = [mean for mean in means if mean]
-    return {name: round(fmean(m[name] for m in means), 2) if means else None for name in GOALS}
+    """Les moyennes de plusieurs cas (voir `case_means`), à 2 décimales : {"moyenne": 6.89,
+    "exactitude": 7.0, …}. Chaque cas y pèse autant ; None partout si aucun n'est noté."""
+    graded = [mean for mean in means if mean]
+    if not graded:
+        return dict.fromkeys(MEASURES)
+    return {name: round(fmean(mean[name] for mean in graded), 2) for name in MEASURES}
 
 
 def report_of(passes):
-    """Le bilan : {"average": 6.89, "by_criteria": {…}, "by_pass": [6.67, 7.17], "graded": 5,
-    "impossible": {"notation : refus": 1}, "bounds": [5.72, 7.39]}. Les bornes : la moyenne si les
-    notes manquantes valaient toutes le minimum, ou le maximum."""
+    """Le bilan d'une version : {"average": 6.89, "by_criteria": {"exactitude": 7.0, …}, "by_pass":
+    [6.67, 7.17], "graded": 5, "impossible": {"notation : refus": 1}, "bounds": [5.72, 7.39],
+    "checks": {"trois points": [5, 6], …}}. "bounds" : la moyenne si les notes manquantes valaient
+    toutes le minimum, ou le maximum ; "checks" : résumés qui passent, résumés reçus."""
     results = list(chain(*passes))
-    by_criteria = averages(case_means(passes))
+    mean = averages(case_means(passes))
+    causes = Counter(result["cause"] for result in results if "cause" in result)
+    received = [result["checks"] for result in results if result["summary"] is not None]
+    extremes = [averages(case_means(filled(passes, mark))) for mark in (LOWEST, HIGHEST)]
     return {
-        "average": by_criteria.pop("moyenne"),
-        "by_criteria": by_criteria,
+        "average": mean["moyenne"],
+        "by_criteria": {name: mean[name] for name in CRITERIA},
         "by_pass": [averages(case_means([one_pass]))["moyenne"] for one_pass in passes],
-        "graded": sum("cause" not in result for result in results),
-        "impossible": dict(Counter(result["cause"] for result in results if "cause" in result)),
-        "bounds": [averages(case_means(passes, mark))["moyenne"] for mark in (LOWEST, HIGHEST)],
+        "graded": sum(result["notes"] is not None for result in results),
+        "impossible": dict(causes),
+        "bounds": [extreme["moyenne"] for extreme in extremes],
+        "checks": {name: [sum(c[name] for c in received), len(received)] for name in CHECKS},
     }
 
 
 def mark_text(mark):
+    """Une note à l'écran."""
     return "indisponible" if mark is None else f"{mark:.2f}"
 
 
 def headline(report):
     """La ligne de résultat d'une version ; s'il manque des notes, leurs causes et les bornes."""
-    marks = [f"{name} : {mark_text(mark)}" for name, mark in report["by_criteria"].items()]
-    missing = f"notations impossibles : {sum(report['impossible'].values())}"
+    average = report["average"]
+    parts = ["Moyenne : indisponible" if average is None else f"Moyenne : {average:.2f}/{HIGHEST}"]
+    for name, mark in report["by_criteria"].items():
+        parts.append(f"{name} : {mark_text(mark)}")
+    parts.append(f"notations impossibles : {sum(report['impossible'].values())}")
+    lines = [" | ".join(parts)]
     for cause, count in report["impossible"].items():
-        missing += f"\n  {count} × {cause}"
+        lines.append(f"  {count} × {cause}")
     if report["impossible"]:
-        missing += "\n  bornes de la moyenne : {:.2f} et {:.2f}".format(*report["bounds"])
-    return " | ".join([f"Moyenne : {mark_text(report['average'])}/{HIGHEST}", *marks, missing])
+        low, high = report["bounds"]
+        lines.append(
+            f"  moyenne entre {low:.2f} (notes manquantes à {LOWEST}) et {high:.2f} (à {HIGHEST})"
+        )
+    return "\n".join(lines)
 
 
-def run_eval(cases: list, prompt: str, passages=1, **options) -> dict:
-    """Évalue un prompt : affiche sa ligne de résultat, et rend {"results": […], "average": …, …}.
-    Le programme, qui en évalue plusieurs à la fois, appelle `run_versions`."""
-    passes = run_versions(cases, [prompt], passages, **options)["V1"]
+def run_eval(cases: list, prompt: str, passages=1, ask=ask, **options) -> dict:
+    """Évalue un prompt : affiche sa ligne de résultat, et rend {"results": […], "average": 6.89, …}
+    (voir `report_of`). Options : `model`, `judge`, `paralleles`. Lève `Arret`."""
+    passes = run_versions(cases, [prompt], lambda version, passage: ask, passages, **options)["V1"]
     report = report_of(passes)
     print(headline(report))
     return {"results": list(chain(*passes)), **report}
@@ -291,158 +486,420 @@ def run_eval(cases: list, prompt: str, passages=1, **options) -> dict:
 # --- 5. La comparaison, et ce qu'elle permet de conclure
 
 
-def p_value(gaps) -> float:
-    """Le p, de 0 à 1, du test de permutation apparié bilatéral par changement de signe (Fisher,
-    1935). Si rien ne distinguait l'avant de l'après, chaque écart pourrait être de l'autre signe :
-    p est la part des tirages de signes dont la somme est au moins aussi loin de zéro que celle
-    observée. Écarts 1, 2 et 3 : deux tirages sur huit (+++ et ---) atteignent 6 ou -6, p = 0,25.
-    Tous les tirages jusqu'à 16 écarts non nuls, et 10 000 au hasard au-delà."""
-    values = [gap for gap in gaps if gap]
-    n, total = len(values), math.fsum(values)
-    observed = abs(total) - 1e-9 * sum(map(abs, values))  # des sommes égales diffèrent d'un arrondi
-    flips = product((1, 0), repeat=n)  # 1 : signe gardé, 0 : changé ; somme = 2 × gardés - total
-    if n > 16:  # l'observé compte avec les 10 000 tirages : p n'est jamais nul
-        draw, coin = random.Random(0).randbytes, bytes([0, 1]) * 128  # un octet : pile ou face
-        flips = chain([[1] * n], (draw(n).translate(coin) for _ in range(10_000)))
-    return fmean(abs(2 * sum(compress(values, f)) - total) >= observed for f in flips)
+def interval(gaps):
+    """L'intervalle à 95 % de l'écart moyen, (bas, haut), d'après un écart par cas ; None sous six
+    écarts, ou s'ils sont tous égaux. Student, « The Probable Error of a Mean », 1908. Des écarts 1,
+    2, 3, 4, 5 et 6 ont pour moyenne 3,5, pour écart type 1,87, et donnent de 1,55 à 5,45."""
+    gaps = [round(gap, 9) for gap in gaps]  # sans les erreurs d'arrondi des calculs
+    n = len(gaps)
+    if n < 6 or len(set(gaps)) == 1:
+        return None
+    student = 1.96 + 2.37 / (n - 1) + 2.82 / (n - 1) ** 2  # son quantile à 97,5 %, à 1 % près
+    margin = student * stdev(gaps) / sqrt(n)
+    return fmean(gaps) - margin, fmean(gaps) + margin
 
 
-def gaps_between(old, new):
-    """Les écarts entre les moyennes affichées : on peut les refaire de tête."""
-    a, b = averages(old), averages(new)
-    return {name: round(b[name] - a[name], 2) if old else None for name in GOALS}
+def cases_needed(gaps):
+    """Combien de cas, environ, feraient voir quatre fois sur cinq le gain de moyenne visé, d'après
+    un écart par cas ; None sous six écarts ou sans gain visé. Guenther, « Sample Size Formulas for
+    Normal Theory T Tests », 1981 : 2,8016 = 1,96 + 0,8416, et 1,92 corrige les petits nombres."""
+    goal = GOALS["moyenne"]
+    if len(gaps) < 6 or goal <= 0:
+        return None
+    return max(6, ceil((2.8016 * stdev(gaps) / goal) ** 2 + 1.92))
 
 
-def compare(before, after):
-    """Compare les passages de deux versions, sur les CV notés dans les deux : {"cases": 3,
-    "before": {"moyenne": 6.89, …}, "after": {…}, "difference": 1.55, "by_criteria": {…},
-    "standard_error": 0.294, "p_value": 0.25, "smallest_p": 0.25, "goal_met": True} ; sur tous :
-    "by_case": [(6.0, 8.0), …], "difference_bounds", "by_criteria_bounds", "goal_certain"."""
-    pairs = list(zip(case_means(before), case_means(after)))
-    kept = [pair for pair in pairs if all(pair)]
-    n, old, new = len(kept), [old for old, _ in kept], [new for _, new in kept]
-    gaps = gaps_between(old, new)
+def changes_between(old_means, new_means):
+    """Ce dont change chaque moyenne affichée, {"moyenne": 1.55, "exactitude": 0.0, …}, entre deux
+    versions (voir `case_means`) : on peut le refaire de tête."""
+    old = averages(old_means)
+    new = averages(new_means)
+    return {name: round(new[name] - old[name], 2) for name in MEASURES}
+
+
+def reached(changes):
+    """Vrai si ces changements atteignent tous les objectifs."""
+    return all(changes[name] >= GOALS[name] for name in MEASURES)
+
+
+def compare(first, second):
+    """Compare les passages de deux versions (voir `run_versions`), sur les cas notés dans les deux.
+    Rend {"cases": 12, "before": {"moyenne": 6.89, …}, "after": {…}, "difference": 1.55,
+    "by_criteria": {"exactitude": 0.0, …}, "interval": [0.4, 2.7], "cases_needed": 18, "goal_met":
+    True} et, sur tous les cas, "by_case": [(6.0, 8.0), …], "difference_bounds": [1.2, 1.9] (selon
+    ce que vaudraient les notes manquantes), "goal_certain" (vrai si "goal_met" n'en dépend pas).
+    Sans cas commun, "cases" vaut 0 et les autres None."""
+    pairs = list(zip(case_means(first), case_means(second)))
+    common = [(old, new) for old, new in pairs if old and new]
+    by_case = [tuple(mean["moyenne"] if mean else None for mean in pair) for pair in pairs]
+    if not common:
+        names = ["before", "after", "difference", "by_criteria", "interval", "cases_needed"]
+        names += ["goal_met", "difference_bounds", "goal_certain"]
+        return {"cases": 0, **dict.fromkeys(names), "by_case": by_case}
+    old_means = [old for old, new in common]
+    new_means = [new for old, new in common]
+    changes = changes_between(old_means, new_means)
+    gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
+    ends = interval(gaps)
+    if ends:
+        ends = [round(end, 2) + 0.0 for end in ends]  # -0.0 devient 0.0
     # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
-    worst = gaps_between(case_means(before, HIGHEST), case_means(after, LOWEST))
-    best = gaps_between(case_means(before, LOWEST), case_means(after, HIGHEST))
-    met = [all(g[name] >= GOALS[name] for name in GOALS) for g in (gaps, worst, best) if n]
-    changes = [b["moyenne"] - a["moyenne"] for a, b in kept]
+    worst = changes_between(case_means(filled(first, HIGHEST)), case_means(filled(second, LOWEST)))
+    best = changes_between(case_means(filled(first, LOWEST)), case_means(filled(second, HIGHEST)))
     return {
-        "cases": n,
-        "before": averages(old),
-        "after": averages(new),
-        "difference": gaps["moyenne"],
-        "by_criteria": {name: gaps[name] for name in CRITERIA},
-        "standard_error": round(stdev(changes) / math.sqrt(n), 4) if n > 1 else None,
-        "p_value": round(p_value(changes), 6) if n else None,
-        "smallest_p": min(1, 2 / 2**n) if n else None,
-        "goal_met": met[0] if n else None,
-        "by_case": [tuple(mean and mean["moyenne"] for mean in pair) for pair in pairs],
+        "cases": len(common),
+        "before": averages(old_means),
+        "after": averages(new_means),
+        "difference": changes["moyenne"],
+        "by_criteria": {name: changes[name] for name in CRITERIA},
+        "interval": ends,
+        "cases_needed": cases_needed(gaps),
+        "goal_met": reached(changes),
+        "by_case": by_case,
         "difference_bounds": [worst["moyenne"], best["moyenne"]],
-        "by_criteria_bounds": {name: [worst[name], best[name]] for name in CRITERIA},
-        "goal_certain": len(set(met)) == 1,
+        "goal_certain": reached(changes) == reached(worst) == reached(best),
     }
 
 
 def verdict(first, second, comparison):
-    """La ligne de l'exercice : V1 : 6.89/10 → V2 : 8.44/10 (+1.55)."""
-    a, b = comparison["before"]["moyenne"], comparison["after"]["moyenne"]
-    return f"{first} : {a:.2f}/{HIGHEST} → {second} : {b:.2f}/{HIGHEST} ({b - a:+.2f})"
+    """La comparaison en une ligne : V1 : 6.89/10 → V2 : 8.44/10 (+1.55)."""
+    if not comparison["cases"]:
+        return f"{first} → {second} : aucun cas n'est noté dans les deux versions."
+    before = comparison["before"]["moyenne"]
+    after = comparison["after"]["moyenne"]
+    change = f"{comparison['difference']:+.2f}"
+    return f"{first} : {before:.2f}/{HIGHEST} → {second} : {after:.2f}/{HIGHEST} ({change})"
+
+
+def goal_sentence(comparison):
+    """L'objectif est-il atteint sur les cas comparés, et malgré les notes qui manquent ?"""
+    changes = {"moyenne": comparison["difference"], **comparison["by_criteria"]}
+    wanted = [f"{name} {goal:+g}" for name, goal in GOALS.items() if goal]
+    if not any(GOALS[name] for name in CRITERIA):
+        wanted.append("aucun critère en baisse")
+    missed = [f"{name} {changes[name]:+.2f}" for name in MEASURES if changes[name] < GOALS[name]]
+    sentence = f"Sur {comparison['cases']} cas, objectif ({', '.join(wanted)}) "
+    sentence += f"non atteint : {', '.join(missed)}" if missed else "atteint"
+    if not comparison["goal_certain"]:
+        low, high = comparison["difference_bounds"]
+        sentence += " ; mais les notes manquantes peuvent en décider autrement : selon elles, "
+        sentence += f"l'écart de moyenne irait de {low:+.2f} à {high:+.2f}"
+    return sentence + "."
+
+
+def beyond_sentence(first, second, comparison):
+    """Ce que ces cas permettent de dire des autres, ceux que l'on n'a pas évalués."""
+    if comparison["cases"] < 6:
+        return "Pour d'autres cas, on ne peut rien conclure : il en faut au moins 6 à comparer."
+    if comparison["interval"] is None:
+        return (
+            "Pour d'autres cas, on ne peut rien conclure : l'écart est le même pour tous ceux-ci."
+        )
+    low, high = comparison["interval"]
+    sentence = f"Pour d'autres cas : écart {comparison['difference']:+.2f}, "
+    sentence += f"intervalle à 95 % de {low:+.2f} à {high:+.2f}. "
+    if low > 0:
+        sentence += f"Il exclut 0 : {second} fait mieux que {first}."
+    elif high < 0:
+        sentence += f"Il exclut 0 : {second} fait moins bien que {first}."
+    else:
+        sentence += "Il contient 0 : on ne sait pas laquelle des deux versions fait mieux."
+    goal = GOALS["moyenne"]
+    if goal > 0:
+        gain = "possible, mais pas établi"
+        if low >= goal:
+            gain = "établi"
+        elif high < goal:
+            gain = "exclu"
+        sentence += f" Un gain de {goal:g} en moyenne est {gain}."
+    if goal > 0 and low <= 0 and high >= goal:
+        sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour voir "
+        sentence += "un tel gain quatre fois sur cinq."
+    return sentence
+
+
+def comparison_lines(first, second, comparison):
+    """La comparaison à l'écran : un tableau, le verdict, et deux phrases."""
+    if not comparison["cases"]:
+        return [verdict(first, second, comparison)]
+    width = max(map(len, MEASURES)) + 2
+    lines = [f"{first} → {second} ; cas notés dans les deux versions : {comparison['cases']}"]
+    lines.append(f"{'':{width}}{first:>6} {second:>6}   écart")
+    for name in MEASURES:
+        before = comparison["before"][name]
+        after = comparison["after"][name]
+        lines.append(f"{name:{width}}{before:6.2f} {after:6.2f}  {after - before:+6.2f}")
+    lines.append(verdict(first, second, comparison))
+    lines.append(goal_sentence(comparison))
+    lines.append(beyond_sentence(first, second, comparison))
+    return lines
 
 
 # --- 6. Les cas, et le journal qui garde toute réponse
 
+SYSTEM = {  # les erreurs du système que l'on rencontre
+    errno.ENOENT: "ce fichier ou ce dossier n'existe pas",
+    errno.EEXIST: "ce nom est déjà pris, choisissez-en un autre",
+    errno.EISDIR: "c'est un dossier, un fichier est attendu",
+    errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
+    errno.EACCES: "l'accès est refusé, vérifiez vos droits",
+    errno.ENOSPC: "le disque est plein",
+}
 
-def load_prompt(path):
-    """Le prompt d'un fichier UTF-8 ; lève `Arret`, y compris s'il attend qu'on y remplace {cv}."""
+
+@contextmanager
+def named(path):
+    """Change une erreur du système, ou de codage, en un `Arret` qui nomme le fichier."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig").strip()
-    except ValueError:
-        raise Arret(f"{path} : le fichier n'est pas en UTF-8") from None
+        yield
+    except BrokenPipeError:  # la sortie lue par `head` : voir `launch`
+        raise
+    except OSError as error:
+        text = SYSTEM.get(error.errno, f"le système répond « {error.strerror} »")
+        raise Arret(f"{path} : {text}") from None
+    except UnicodeDecodeError:
+        raise Arret(f"{path} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
+
+
+BUILT_IN = {"PROMPT_V1": PROMPT_V1, "PROMPT_V2": PROMPT_V2}
+# {cv}, {{ cv }}, {cv.texte}, {cv[0]}, {% include "cv" %}… mais pas {"clé": "valeur"}.
+PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\s*\w+(?:\.\w+|\[[^]{}]*\])*\s*\}", re.DOTALL)
+
+
+def load_prompt(name):
+    """Le prompt que contient un fichier, ou celui du script qui porte ce nom ; lève `Arret`, aussi
+    quand le prompt attend qu'on y remplace un repère comme {cv}."""
+    text = BUILT_IN.get(name)
+    if text is None:
+        with named(name):
+            text = Path(name).read_text(encoding="utf-8-sig").strip()
     if not text:
-        raise Arret(f"{path} : le fichier est vide")
-    if mark := re.search(r"\{\{.*?\}\}|\{\s*\w+\s*\}", text):
-        raise Arret(f"{path} : retirez {mark[0]}, le CV est ajouté à la fin")
+        raise Arret(f"{name} : le prompt est vide, écrivez-y la consigne")
+    if has_half_character(text):
+        raise Arret(f"{name} : un emoji y est coupé en deux, corrigez-le")
+    found = PLACEHOLDER.search(text)
+    if found:
+        raise Arret(f"{name} : retirez {found[0]}, le script ajoute lui-même le CV à la fin")
     return text
 
 
-def load_cases(path):
-    """Les cas d'un fichier JSON, [{"input": "CV - …", "expected_focus": "…"}, …] ; lève `Arret`."""
-    try:
-        cases, numbers = json.loads(Path(path).read_text(encoding="utf-8-sig")), {}
-    except (ValueError, RecursionError) as error:
-        raise Arret(f"{path} : ce n'est pas du JSON en UTF-8, {error}") from None
+def check_cases(cases, path):
+    """Vérifie une liste de cas (voir la partie 1) ; lève un `Arret` qui nomme le cas fautif."""
     if not isinstance(cases, list) or not cases:
         raise Arret(f"{path} : une liste de cas est attendue, [{{…}}, {{…}}]")
-    for n, case in enumerate(cases, 1):
+    numbers = {}  # {texte d'un CV: son numéro}
+    for number, case in enumerate(cases, 1):
         for key in ("input", "expected_focus"):
             text = case.get(key) if isinstance(case, dict) else None
-            if not isinstance(text, str) or not any(map(str.isalnum, text)):
-                raise Arret(f"{path}, cas n° {n} : « {key} » n'est pas un texte, ou manque")
-        twin = numbers.setdefault(" ".join(case["input"].split()), n)
-        if twin != n:
-            raise Arret(f"{path} : les cas n° {twin} et {n} sont le même CV, ôtez-en un")
+            if not isinstance(text, str) or not has_words(text):
+                raise Arret(f"{path}, cas n° {number} : « {key} » doit être un texte non vide")
+            if has_half_character(text):
+                place = f"{path}, cas n° {number}, « {key} »"
+                raise Arret(f"{place} : un emoji y est coupé en deux, corrigez-le")
+        content = " ".join(case["input"].split())
+        if content in numbers:
+            twins = f"les cas n° {numbers[content]} et {number}"
+            raise Arret(f"{path} : {twins} sont le même CV, ôtez-en un")
+        numbers[content] = number
+
+
+def load_cases(path):
+    """Les cas d'un fichier JSON (voir la partie 1) ; lève `Arret`."""
+    with named(path):
+        text = Path(path).read_text(encoding="utf-8-sig")
+    try:
+        cases = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"ligne {error.lineno}, colonne {error.colno}"
+        raise Arret(f"{path} : le JSON est invalide à la {place}, corrigez-le") from None
+    except (ValueError, RecursionError):
+        raise Arret(f"{path} : le JSON est invalide, trop profond ou trop grand") from None
+    check_cases(cases, path)
     return cases
 
 
-def call_key(params, version, passage):
-    """L'empreinte d'un appel. Deux versions au même prompt ne partagent pas leurs réponses."""
+def whole_number(option, text):
+    """La valeur d'une option, un entier de 1 à 9999 ; lève `Arret`."""
+    if not re.fullmatch("[1-9][0-9]{0,3}", text):
+        raise Arret(f"{option} : un nombre entier de 1 à 9999 est attendu, et non « {text} »")
+    return int(text)
+
+
+# Ce qu'il faut évaluer, et comment ; un journal l'écrit dans sa première ligne, et de nouveau quand
+# une reprise y change quelque chose.
+DEFAULTS = {
+    "cases": None,
+    "prompts": None,
+    "names": ["PROMPT_V1", "PROMPT_V2"],  # d'où viennent les prompts
+    "passages": 3,
+    "paralleles": 20,
+    "model": MODEL,
+    "judge": None,
+    "limite": None,  # n'évaluer que les premiers cas
+}
+
+
+@dataclass
+class Journal:
+    """Ce que contient un journal relu. Chaque ligne du fichier est un objet JSON :
+    {"run": ce qu'il faut évaluer (voir DEFAULTS), "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES}
+    {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
+    que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé
+    {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} : voir outils/lots.py"""
+
+    path: Path
+    plan: dict = None  # ce qu'il faut évaluer, d'après la dernière ligne "run"
+    grid: tuple = None  # le prompt du juge et le schéma de cette ligne
+    answers: dict = field(default_factory=dict)  # {clé d'un appel: sa dernière ligne}
+    batches: dict = field(default_factory=dict)  # {lot dont on attend les résultats: ses requêtes}
+    usage: dict = field(default_factory=lambda: {"input_tokens": 0, "output_tokens": 0})
+    served: dict = field(default_factory=dict)  # {modèle demandé: autres modèles qui ont répondu}
+
+
+def call_key(version, passage, params):
+    """L'empreinte d'un appel, qui le nomme aussi dans un lot. Deux versions au même prompt ne
+    partagent pas leurs réponses ; agrandir MAX_TOKENS ne fait pas redemander celles qu'on a."""
     content = json.dumps([version, passage, {**params, "max_tokens": None}], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+def count_message(journal, asked, message):
+    """Compte les tokens d'une réponse, et retient le modèle qui a répondu si c'en est un autre."""
+    usage = message.get("usage")
+    if isinstance(usage, dict):
+        for name in journal.usage:
+            if isinstance(usage.get(name), int):
+                journal.usage[name] += usage[name]
+    served = message.get("model")
+    if isinstance(served, str) and served != asked:
+        others = journal.served.setdefault(asked, [])
+        if served not in others:
+            others.append(served)
+
+
+def read_record(journal, record):
+    """Range une ligne dans un journal en mémoire ; une ligne d'une autre sorte est ignorée."""
+    if "run" in record:
+        plan = {**DEFAULTS, "names": None, **record["run"]}
+        check_cases(plan["cases"], journal.path)
+        if not plan["prompts"] or not all(isinstance(text, str) for text in plan["prompts"]):
+            raise ValueError
+        for name in ("passages", "paralleles", "limite"):
+            if plan[name] is not None:
+                whole_number(f"{journal.path}, « {name} »", str(plan[name]))
+        if not plan["names"]:  # un ancien journal
+            plan["names"] = [f"prompt {n}" for n in range(1, len(plan["prompts"]) + 1)]
+        journal.plan = plan
+        journal.grid = (record.get("grader"), record.get("schema"))
+    elif "request" in record:
+        params = record["request"]
+        journal.answers[call_key(record["version"], record["pass"], params)] = record
+        message = record.get("message")
+        if isinstance(message, dict):
+            count_message(journal, params.get("model"), message)
+    elif "batch" in record:
+        journal.batches[record["batch"]] = record["requests"]
+    elif "collected" in record:
+        journal.batches.pop(record["collected"], None)
+
+
 def load_journal(path):
-    """Relit un journal : {"path", "settings", "usage": ses jetons, appel: sa dernière réponse}."""
-    journal = {"path": path, "usage": {"input_tokens": 0, "output_tokens": 0}}
-    for n, line in enumerate(Path(path).read_bytes().split(b"\n"), 1):
+    """Relit un journal (voir `Journal`) ; lève `Arret` si ce n'en est pas un."""
+    with named(path):
+        lines = Path(path).read_bytes().split(b"\n")
+    journal = Journal(Path(path))
+    unreadable = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
-            record = json.loads(line.strip() or "{}")
-            if "run" in record:
-                journal["settings"] = record
-            elif "request" in record:
-                journal[call_key(record.pop("request"), record["version"], record["pass"])] = record
-            for name in journal["usage"]:
-                with suppress(KeyError, TypeError):
-                    journal["usage"][name] += record["message"]["usage"][name]
-        except (ValueError, RecursionError, TypeError, KeyError):
-            print(f"{path} : ligne {n} illisible, sans doute coupée", file=sys.stderr)
-    if "settings" not in journal:
-        raise Arret(f"{path} : ce n'est pas un journal")
+            read_record(journal, json.loads(line))
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            unreadable.append(str(number))
+    if journal.plan is None:
+        raise Arret(f"{path} : ce n'est pas un journal d'eval_cv.py")
+    if unreadable:
+        more = " et d'autres" if len(unreadable) > 9 else ""
+        numbers = ", ".join(unreadable[:9]) + more
+        tell(f"{path} : lignes illisibles, sans doute coupées : {numbers}")
     return journal
 
 
-def write(path, record):
-    """Ajoute une ligne à un journal : un arrêt ne coûte que les appels en cours. La rend relue."""
+def keep(journal, record):
+    """Ajoute aussitôt une ligne à un journal, au fichier puis en mémoire : un arrêt ne coûte que
+    les appels en cours."""
+    # `vars` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
     line = json.dumps(record, ensure_ascii=False, default=vars)
+    with LOCK, named(journal.path), open(journal.path, "ab") as file:
+        start = "\n" if file.tell() else ""  # d'abord, au cas où la précédente serait coupée
+        file.write((start + line).encode("utf-8", "backslashreplace"))
+        read_record(journal, json.loads(line))
+
+
+def as_message(data):
+    """La réponse d'une ligne de journal, sous la forme du SDK : un texte, ou un objet."""
+    return json.loads(json.dumps(data), object_hook=lambda fields: SimpleNamespace(**fields))
+
+
+def check_answer(params, answer):
+    """Lève `Impossible` si la réponse à un appel est inutilisable, qu'elle soit résumé ou notes."""
+    if "output_config" in params:
+        notes_of(answer)
+    else:
+        complete_text(answer)
+
+
+NOT_ASKED = "pas encore demandé"
+
+
+def known_answer(journal, version, passage, params):
+    """La réponse d'un appel d'après le seul journal ; lève `Impossible` si elle n'y est pas ou si
+    elle est inutilisable."""
+    record = journal.answers.get(call_key(version, passage, params))
+    if record is None:
+        raise Impossible(NOT_ASKED)
+    if "message" not in record:
+        raise Impossible(record.get("cause"))
+    answer = as_message(record["message"])
+    check_answer(params, answer)
+    return answer
+
+
+def answer_once(journal, ask, version, passage, params):
+    """La réponse du journal si elle est utilisable ; sinon, celle d'`ask`, écrite aussitôt."""
     try:
-        with LOCK, open(path, "ab") as file:
-            start = "\n" if file.tell() else ""  # d'abord, au cas où la précédente serait coupée
-            file.write((start + line).encode("utf-8", "backslashreplace"))
-    except OSError as fault:
-        raise Arret(f"{path} : {fault.strerror}") from None
-    return json.loads(line)
-
-
-def as_message(record):
-    """La réponse d'une ligne du journal, sous la forme du SDK ; lève `Impossible` sans réponse."""
-    if "cause" in record:
-        raise Impossible(record["cause"])
-    return json.loads(json.dumps(record["message"]), object_hook=lambda d: SimpleNamespace(**d))
-
-
-def ask_once(journal, ask, params, version, passage):
-    """Prend la place de `ask` : rend la réponse du journal si elle est utilisable ; sinon, appelle
-    `ask` et écrit aussitôt ce qui arrive."""
-    with suppress(KeyError, Impossible):
-        message = as_message(journal[call_key(params, version, passage)])
-        notes_of(message) if "output_config" in params else complete_text(message)
-        return message
+        return known_answer(journal, version, passage, params)
+    except Impossible:
+        pass
     record = {"version": version, "pass": passage, "request": params}
     try:
-        record["message"] = ask(params, version=version, passage=passage)
+        answer = ask(params)
     except Impossible as cause:
-        record["cause"] = str(cause)
-    return as_message(write(journal["path"], record))
+        keep(journal, {**record, "cause": str(cause)})
+        raise
+    keep(journal, {**record, "message": answer})
+    return answer
+
+
+def evaluate(plan, ask_for):
+    """Évalue ce que dit un plan (voir DEFAULTS) ; rend les passages de `run_versions`."""
+    names = ("prompts", "passages", "paralleles", "model", "judge")
+    options = {name: plan[name] for name in names}
+    return run_versions(plan["cases"][: plan["limite"]], ask_for=ask_for, **options)
+
+
+def reread(journal):
+    """Les passages de `run_versions` d'après le seul journal. Ce qui n'a pas été demandé n'a ni
+    notes ni cause : ce n'est pas une notation impossible."""
+
+    def ask_for(version, passage):
+        return partial(known_answer, journal, version, passage)
+
+    results = evaluate(journal.plan, ask_for)
+    for result in every_result(results):
+        if result.get("cause", "").endswith(NOT_ASKED):
+            del result["cause"]
+    return results
 
 
 # --- 7. La démonstration, sans modèle
@@ -450,150 +907,322 @@ def ask_once(journal, ask, params, version, passage):
 DEMO = "aucun modèle (démonstration)"
 
 
-def demo_ask(params, **about):
+def between(tag, content):
+    """Le texte d'une balise, dans le contenu d'une requête."""
+    after_opening = content.rpartition(f"<{tag}>\n")[2]
+    return after_opening.partition(f"\n</{tag}>")[0]
+
+
+def words(text):
+    """Les mots d'au moins quatre lettres d'un texte."""
+    return set(re.findall(r"\w{4,}", text.casefold()))
+
+
+def demo_summary(content):
+    """Un « résumé » : les trois premières lignes du CV, avec un tiret si le prompt en a."""
+    prompt = content.rpartition("<cv>\n")[0]
+    dash = "- " if "\n- " in prompt else ""
+    lines = between("cv", content).splitlines()
+    return "\n".join(dash + line for line in lines[:3])
+
+
+def demo_notes(content):
+    """Des « notes » : la part des mots du résumé qui sont dans le CV, celle de ses trois points, et
+    la part des mots attendus qui sont dans le résumé, à tour de rôle s'il y a d'autres critères."""
+    summary = between("resume", content)
+    used = words(summary)
+    expected = words(between("informations_attendues", content))
+    points = len(re.findall("(?m)^- ", summary))
+    faithful = len(used & words(between("cv", content))) / max(1, len(used))
+    covered = len(used & expected) / max(1, len(expected))
+    shares = [faithful, min(3, points) / 3, covered]
+    notes = {"justification": "Note obtenue par comptage : aucun modèle n'a lu ce résumé."}
+    for number, name in enumerate(CRITERIA):
+        notes[name] = SCALE[round(shares[number % 3] * (len(SCALE) - 1))]
+    return json.dumps(notes)
+
+
+def demo_ask(params):
     """Prend la place de `ask` : mêmes requêtes, mêmes vérifications, mais tout est calculé."""
-    parts = re.split(rf"\n?</?(?:{'|'.join(TAGS)})>\n?", params["messages"][0]["content"])
-    if "output_config" in params:  # trois mesures, à tour de rôle s'il y a plus de critères
-        cv, summary, focus = (set(re.findall(r"\w{4,}", text.casefold())) for text in parts[1::2])
-        points = min(3, len(re.findall("(?m)^- ", parts[3])))
-        counts = (len(summary & cv), len(summary)), (points, 3), (len(summary & focus), len(focus))
-        marks = [SCALE[round(n / max(1, total) * (len(SCALE) - 1))] for n, total in counts]
-        text = json.dumps({"justification": "…", **dict(zip(CRITERIA, cycle(marks)))})
-    else:  # trois lignes du CV, avec un tiret si le prompt en a
-        dash = "- " if "\n- " in parts[0] else ""
-        text = "\n".join(dash + line for line in parts[-2].splitlines()[:3])
-    message = {"stop_reason": "end_turn", "content": [{"type": "text", "text": text}]}
-    return as_message({"message": message})
+    content = params["messages"][0]["content"]
+    return demo_notes(content) if "output_config" in params else demo_summary(content)
 
 
 # --- 8. La ligne de commande
 
 
-def comparison_lines(first, second, comparison):
-    """La comparaison à l'écran : critères, objectif (atteint ? assuré ?) et incertitude."""
-    n, p, error = (comparison[key] for key in ("cases", "p_value", "standard_error"))
-    lines = [f"\n{first} → {second} ; CV notés dans les deux versions : {n}"]
-    if not n:
-        return lines
-    for name in GOALS:
-        a, b = comparison["before"][name], comparison["after"][name]
-        for label, version, mark in ((name, first, a), (f"{b - a:+.2f}", second, b)):
-            bar = "█" * round(20 * (mark - LOWEST) / (HIGHEST - LOWEST))
-            lines.append(f"{label:<14} {version} {mark:5.2f} {bar}")
-    gaps = {"moyenne": comparison["difference"], **comparison["by_criteria"]}
-    short = [f"{name} {gaps[name]:+.2f}" for name in GOALS if gaps[name] < GOALS[name]]
-    goal = f"non atteint ({', '.join(short)})" if short else "atteint"
-    if not comparison["goal_certain"]:
-        low, high = comparison["difference_bounds"]
-        goal += f" sur les {n} CV comparés, mais pas assuré : selon les notations manquantes, "
-        goal += f"l'écart irait de {low:+.2f} à {high:+.2f}"
-    says = f"un tel écart serait {'rare' if p <= 0.05 else 'banal'} si les deux prompts se valaient"
-    if n < 6:
-        says = "trop peu de CV pour conclure, il en faut 6 pour que p puisse passer sous 0.05"
-    return [
-        *lines,
-        verdict(first, second, comparison),
-        f"Objectif (moyenne +{GOALS['moyenne']}, aucun critère en baisse) : {goal}.",
-        f"Incertitude : erreur type {mark_text(error)}, p = {p:g} ; {says}.",
-    ]
+def parser_for(argv):
+    """Un analyseur d'options dont le refus montre la commande telle qu'elle a été tapée : les
+    phrases d'argparse sont en anglais. Une option absente ne figure pas dans son résultat."""
+
+    def refuse(message):
+        raise Arret(f"commande refusée : « {' '.join(argv)} » ; voyez les options avec --help")
+
+    parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    parser.error = refuse
+    return parser
 
 
-def refuse(message):
-    raise Arret(f"usage incorrect, voir --help ({message})")  # argparse parle anglais
+def parse(argv):
+    """Les options données, et elles seules : {"passages": 5, "demo": True}, par exemple."""
+    parser = parser_for(argv)
+    parser.add_argument("--cas")
+    parser.add_argument("--prompts", dest="names", nargs="+")
+    for name in ("limite", "passages", "paralleles"):
+        parser.add_argument(f"--{name}", type=partial(whole_number, f"--{name}"))
+    parser.add_argument("--modele", dest="model")
+    parser.add_argument("--juge", dest="judge")
+    parser.add_argument("--sortie", default="resultats")
+    parser.add_argument("--reprendre")
+    parser.add_argument("--json", action="store_true", default=False)
+    parser.add_argument("--demo", action="store_true", default=False)
+    return vars(parser.parse_args(argv))
 
 
-def parse(argv, **saved):
-    """Les options, dont les valeurs par défaut peuvent être celles d'un journal repris."""
-    parser = argparse.ArgumentParser()
-    parser.error, add = refuse, parser.add_argument
-    add("--cas", dest="cases", type=load_cases, help="fichier de cas (cases.json)")
-    add("--prompts", nargs="+", type=load_prompt, default=[PROMPT_V1, PROMPT_V2], help="fichiers")
-    add("--passages", type=int, default=3, help="passages de chaque version (3)")
-    add("--modele", dest="model", default=MODEL, help=f"modèle qui résume ({MODEL})")
-    add("--juge", dest="judge", help="modèle qui note (le même)")
-    add("--paralleles", type=int, default=20, help="appels en parallèle (20)")
-    add("--sortie", default="resultats", help="dossier du journal (resultats)")
-    add("--reprendre", help="journal à reprendre, avec ses réglages")
-    add("--json", action="store_true", help="bilan en JSON")
-    add("--demo", dest="model", action="store_const", const=DEMO, help="sans modèle ni clé")
-    parser.set_defaults(**saved)
-    options = parser.parse_args(argv)
-    if not all(0 < n < 10_000 for n in (options.passages, options.paralleles)):
-        raise Arret("--passages, --paralleles : un entier de 1 à 9999")
-    return options
+def plan_for(given, saved):
+    """Ce qu'il faut évaluer (voir DEFAULTS) : les options données remplacent ce que dit le journal
+    repris, qui remplace les valeurs par défaut. `--limite` ne vaut que pour cette fois."""
+    plan = {**DEFAULTS, **(saved or {}), "limite": None}
+    for name in DEFAULTS:
+        if name in given:
+            plan[name] = given[name]
+    if "cas" in given or plan["cases"] is None:
+        plan["cases"] = load_cases(given.get("cas", Path(__file__).with_name("cases.json")))
+    if plan["limite"] and plan["limite"] >= len(plan["cases"]):
+        plan["limite"] = None
+    if "names" in given or plan["prompts"] is None:
+        plan["prompts"] = [load_prompt(name) for name in plan["names"]]
+    if given["demo"]:
+        plan["model"] = DEMO
+    demo = plan["model"] == DEMO
+    plan["judge"] = DEMO if demo else plan["judge"] or plan["model"]
+    if saved and demo != (saved["model"] == DEMO):
+        raise Arret("une démonstration et une vraie évaluation ne partagent pas un journal")
+    return plan
 
 
-def open_journal(argv):
-    """Rend les options, et leur journal, repris ou nouveau ; ses réglages suffisent à le relire."""
-    options, saved = parse(argv), None
-    path = options.reprendre
-    if path is not None:
-        saved = load_journal(path)["settings"]
-        options = parse(argv, **saved["run"])
-    names = ("cases", "prompts", "passages", "paralleles", "model", "judge")
-    run = {name: getattr(options, name) for name in names}
-    run["cases"] = run["cases"] or load_cases(Path(__file__).with_name("cases.json"))
-    run["judge"] = DEMO if run["model"] == DEMO else run["judge"] or run["model"]
-    settings = {"run": run, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES}
-    if path is None:
-        folder = Path(options.sortie)
+def new_journal(folder):
+    """Le chemin d'un nouveau journal, dans un dossier que git ignore : les CV sont des données
+    personnelles."""
+    folder = Path(folder)
+    with named(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        if not any(folder.iterdir()):  # les CV sont des données personnelles : hors de git
+        if not any(folder.iterdir()):
             (folder / ".gitignore").write_text("*\n")
-        path = folder / f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}.jsonl"
-    if settings != saved:
-        write(path, settings)
-    return options, load_journal(path)
+    return folder / f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}.jsonl"
 
 
-def run(argv, evaluate=None):
-    """Toute l'évaluation ; rend le code de sortie. `evaluate` répond autrement (outils/lots.py)."""
-    options, journal = open_journal(argv)
-    path, run = journal["path"], journal["settings"]["run"]
-    answer = demo_ask if run["model"] == DEMO else ask
-    print(f"Journal : {path}", file=sys.stderr)
+def calls_left(results):
+    """Combien d'appels manquent à des résultats : deux sans résumé, un sans notes."""
+    count = 0
+    for result in every_result(results):
+        if result["summary"] is None:
+            count += 2
+        elif result["notes"] is None:
+            count += 1
+    return count
+
+
+def verify_access():
+    """Vérifie la clé et le réseau sans rien payer ; lève `Arret`. Une passerelle peut ne pas
+    connaître cette adresse : seuls comptent un refus de la clé et une connexion impossible."""
+    api = client().with_options(max_retries=1, timeout=5)
     try:
-        known = partial(ask_once, journal, answer)
-        results = evaluate(journal) if evaluate else run_versions(**run, ask=known)
-    except (KeyboardInterrupt, Arret):
-        resume = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{path}"'
-        print(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {resume}", file=sys.stderr)
+        api.models.list(limit=1)
+    except Exception as error:
+        fault = fault_of(error)
+        status = getattr(error, "status_code", None)
+        if isinstance(fault, Arret) and status in (None, 401):
+            raise fault from None
+        if type(error).__name__ in ("APIConnectionError", "APITimeoutError"):
+            raise Arret(f"{fault} ; vérifiez le réseau et ANTHROPIC_BASE_URL") from None
+
+
+def with_progress(ask, to_do):
+    """Une fonction comme `ask`, qui montre l'avancement au terminal : 17/36 réponses, 2 manquantes.
+    Un résumé inutilisable compte pour deux : sa notation ne sera pas demandée."""
+    counts = {"received": 0, "missing": 0}
+
+    def count(kind, calls):
+        with LOCK:
+            counts[kind] += calls
+            line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquantes"
+            print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
+
+    def ask_and_count(params):
+        lost_calls = 1 if "output_config" in params else 2
+        try:
+            answer = ask(params)
+        except Impossible:
+            count("missing", lost_calls)
+            raise
+        try:
+            check_answer(params, answer)
+        except Impossible:
+            count("missing", lost_calls)
+        else:
+            count("received", 1)
+        return answer
+
+    return ask_and_count
+
+
+def ask_directly(journal, ask):
+    """Fait l'évaluation d'un journal, en demandant à `ask` ce qui n'y est pas ; rend les passages
+    de `run_versions`."""
+
+    def ask_for(version, passage):
+        return partial(answer_once, journal, ask, version, passage)
+
+    return evaluate(journal.plan, ask_for)
+
+
+def labels(plan):
+    """Le nom de chaque version et d'où vient son prompt : {"V1": "V1 (PROMPT_V1)", …}."""
+    return {f"V{number}": f"V{number} ({name})" for number, name in enumerate(plan["names"], 1)}
+
+
+def context_lines(journal):
+    """Ce qui a répondu, et si l'évaluation est partielle."""
+    plan = journal.plan
+    lines = [f"Résumés : {plan['model']} ; notes : {plan['judge']}"]
+    for asked, others in journal.served.items():
+        lines.append(f"Modèle demandé : {asked} ; modèle qui a répondu : {', '.join(others)}")
+    if plan["limite"]:
+        lines.append(f"Résultat partiel : {plan['limite']} cas sur {len(plan['cases'])}")
+    return lines
+
+
+def screen(journal, reports, comparisons):
+    """Tout ce qui s'affiche d'une évaluation."""
+    lines = context_lines(journal)
+    names = labels(journal.plan)
+    for version, report in reports.items():
+        passes = ", ".join(map(mark_text, report["by_pass"]))
+        lines += ["", f"{names[version]}, moyenne de chaque passage : {passes}", headline(report)]
+        shares = [f"{name} {n} sur {came}" for name, (n, came) in report["checks"].items()]
+        if shares:
+            lines.append(f"Contrôles par code : {', '.join(shares)}")
+    for second, comparison in comparisons.items():
+        lines += ["", *comparison_lines("V1", second, comparison)]
+    if journal.usage["input_tokens"]:
+        tokens = "Tokens : {input_tokens} en entrée, {output_tokens} en sortie"
+        lines += ["", tokens.format(**journal.usage)]
+    return "\n".join(lines)
+
+
+def as_json(journal, reports, comparisons):
+    """Le même bilan, en JSON."""
+    plan = journal.plan
+    data = {
+        "demo": plan["model"] == DEMO,
+        "models": {"model": plan["model"], "judge": plan["judge"]},
+        "served": journal.served,
+        "prompts": labels(plan),
+        "passages": plan["passages"],
+        "limite": plan["limite"],
+        "versions": reports,
+        "comparison": comparisons.get("V2"),
+        "comparisons": comparisons,
+        "usage": journal.usage,
+        "journal": str(journal.path),
+    }
+    return json.dumps(data, indent=2)
+
+
+def command(argv, own_ask=None, evaluate_journal=ask_directly):
+    """Toute l'évaluation ; rend le code de sortie. `own_ask` répond à la place de l'API ; une autre
+    fonction peut prendre la place d'`ask_directly` (outils/lots.py)."""
+    given = parse(argv)
+    journal = Journal(None)
+    if "reprendre" in given:
+        journal = load_journal(given["reprendre"])
+    if journal.batches and evaluate_journal is ask_directly:
+        raise Arret(
+            f"{journal.path} : le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, "
+            "et tout serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
+        )
+    saved = (journal.plan, journal.grid)
+    plan = plan_for(given, journal.plan)
+    journal.plan = plan
+    journal.grid = (PROMPT_GRADER, SCHEMA_NOTES)
+    asked = own_ask or ask  # la fonction qui répondra
+    if plan["model"] == DEMO:
+        asked = demo_ask
+    missing = calls_left(reread(journal))
+    if missing and asked is ask:
+        verify_access()
+    if journal.path is None:
+        journal.path = new_journal(given["sortie"])
+    if saved != (journal.plan, journal.grid):
+        keep(journal, {"run": plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
+    tell(f"Journal : {journal.path}")
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if terminal and missing:
+        cases = plan["cases"][: plan["limite"]]
+        total = 2 * len(cases) * len(plan["prompts"]) * plan["passages"]
+        tell(f"Appels à faire : {missing} ; réponses déjà au journal : {total - missing}")
+        asked = with_progress(asked, missing)
+    resume = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
+    try:
+        results = evaluate_journal(journal, asked)
+    except BaseException:  # y compris Ctrl-C
+        tell(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {resume}")
         raise
+    if terminal:
+        print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
+    return show(given, journal, results, resume)
+
+
+def show(given, journal, results, resume):
+    """Affiche une évaluation et ce qu'on peut faire ensuite ; rend le code de sortie."""
     reports = {version: report_of(passes) for version, passes in results.items()}
-    first, *others = reports
-    comparisons = {other: compare(results[first], results[other]) for other in others}
-    if options.json:
-        data = {"demo": answer is demo_ask, "passages": run["passages"], "versions": reports}
-        data |= {"models": {"model": run["model"], "judge": run["judge"]}, "journal": str(path)}
-        data |= {"comparison": comparisons.get("V2"), "comparisons": comparisons}
-        print(json.dumps(data | {"usage": load_journal(path)["usage"]}, indent=2))
-    else:
-        print(f"Résumés : {run['model']} ; notes : {run['judge']}")
-        for version, report in reports.items():
-            marks = ", ".join(map(mark_text, report["by_pass"]))
-            print(f"\n{version}, moyenne de chaque passage : {marks}\n{headline(report)}")
-        for other in others:
-            print(*comparison_lines(first, other, comparisons[other]), sep="\n")
+    comparisons = {}
+    for version in list(results)[1:]:
+        comparisons[version] = compare(results["V1"], results[version])
+    text = as_json if given["json"] else screen
+    with named("la sortie standard"):
+        print(text(journal, reports, comparisons), flush=True)
+    if any(report["impossible"] for report in reports.values()):
+        tell(f"Il manque des notes. Pour ne redemander qu'elles : {resume}")
+    elif journal.plan["limite"]:
+        tell(f"Pour évaluer aussi les autres cas : {resume}")
     page = Path(__file__).with_name("outils") / "page.py"
     if page.exists():
-        print(f'Page à lire : "{sys.executable}" "{page}" "{path}"', file=sys.stderr)
-    return 0 if reports[first]["graded"] and all(c["cases"] for c in comparisons.values()) else 1
+        tell(f'Pour en faire une page à lire : "{sys.executable}" "{page}" "{journal.path}"')
+    usable = reports["V1"]["graded"] and all(c["cases"] for c in comparisons.values())
+    return 0 if usable else 1
 
 
-def main(run=run, argv=None):
-    """Lance `run` ; toute erreur prévisible devient une phrase et un code de sortie."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.reconfigure(errors="replace")  # une console qui n'est pas en UTF-8 affiche « ? »
+def launch(program, doc, argv=None):
+    """Lance la commande d'un script, ou affiche son aide ; rend le code de sortie. Toute erreur
+    prévisible devient une phrase."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # un terminal qui n'est pas en UTF-8 affiche « ? »
+            stream.reconfigure(errors="replace")
     try:
-        code = run(sys.argv[1:] if argv is None else argv)
-        print(end="", flush=True)
-        return code
-    except (KeyboardInterrupt, Arret) as error:
-        fault = str(error) or "interrompu"
-    except OSError as error:
-        fault = f"{error.filename or 'sortie'} : {error.strerror}"
-    print(f"{Path(sys.argv[0]).name} : {fault}", file=sys.stderr, flush=True)
-    return 130 if fault == "interrompu" else 2
+        if "-h" in argv or "--help" in argv:
+            with named("la sortie standard"):
+                print(doc.strip(), flush=True)
+            return 0
+        return program(argv)
+    except BrokenPipeError:  # `| head` a lu ce qu'il voulait
+        return 0
+    except KeyboardInterrupt:
+        code = 130
+        fault = "interrompu"
+    except Arret as error:
+        code = 2
+        fault = error
+    tell(f"{Path(sys.argv[0]).name} : {fault}")
+    return code
+
+
+def main(argv=None, ask=None):
+    """Le programme entier, et son code de sortie ; `ask` (voir la partie 2) répond à la place de
+    l'API."""
+    return launch(partial(command, own_ask=ask), __doc__, argv)
 
 
 if __name__ == "__main__":
