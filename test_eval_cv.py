@@ -2216,52 +2216,70 @@ class Lecture(WithApi):
 
 
 class Readme(WithApi):
-    """Ce que montre le README est ce que les scripts affichent."""
+    """Ce que montre le README est ce que les scripts affichent, et ses exemples tournent."""
 
     README = (HERE / "README.md").read_text(encoding="utf-8")
 
-    def block(self, after, language):
+    def bloc(self, apres, langage):
         """Le premier bloc de code de ce langage après un passage du README, sans son retrait."""
-        pattern = rf"{re.escape(after)}.*?\n( *)```{language}\n(.*?)\n *```"
+        pattern = rf"{re.escape(apres)}.*?\n( *)```{langage}\n(.*?)\n *```"
         indent, content = re.search(pattern, self.README, re.DOTALL).groups()
         return "\n".join(line.removeprefix(indent) for line in content.split("\n"))
 
-    def test_demo_output(self):
-        expected = self.block("## Lire un résultat", "text")
+    def lance(self, *arguments, cwd=HERE):
+        """Ce qu'affiche un script Python, lancé dans un dossier."""
+        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8"
+        )
+        self.assertEqual(done.stderr.count("Traceback"), 0, done.stderr)
+        return done.stdout.strip()
+
+    def test_l_affichage_de_la_demonstration(self):
+        expected = self.bloc("## Lire un résultat", "text")
         self.assertEqual(self.script("--demo")[0].strip(), expected)
 
-    def test_another_task_as_written(self):
-        """Les trois étapes de la section « une autre tâche », suivies à la lettre."""
+    def test_l_extrait_de_json(self):
+        extract = json.loads(self.bloc("| jq -c", "json"))
+        comparison = self.json("--demo")["comparison"]
+        self.assertEqual(extract, {name: comparison[name] for name in extract})
+
+    def test_l_intervalle_de_six_ecarts(self):
+        low, high = eval_cv.interval([0, 1, 1, 2, 2, 3])
+        text = f"soit de {low:.2f} à {high:.2f}.".replace(".", ",", 2)
+        self.assertIn(text, self.README)
+        self.assertIn(f"intervalle à 95 % de {low:+.2f} à {high:+.2f}", self.README)
+
+    def test_un_autre_modele_depuis_python(self):
+        code = self.bloc("## Depuis Python", "python")
+        expected = self.bloc("## Depuis Python", "text")
+        self.assertEqual(self.lance("-c", code), expected)
+
+    def test_une_autre_tache_suivie_a_la_lettre(self):
         source = (HERE / "eval_cv.py").read_text(encoding="utf-8")
         start = source.index("CRITERIA = {")
         end = source.index("}\n", start) + 2
-        source = source[:start] + self.block("1. Copiez", "python") + "\n" + source[end:]
-        script = self.file("eval_cv.py", source.replace("un résumé de CV", "un résumé de ticket"))
-        self.file("cases.json", self.block("2. Écrivez", "json"))
-        done = subprocess.run(
-            [sys.executable, script, "--demo"],
-            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-            cwd=self.folder,
-            capture_output=True,
-            encoding="utf-8",
-        )
-        self.assertEqual(
-            done.stdout.strip().split("\n")[-3:],
-            self.block("3. Remplacez", "text").split("\n"),
-            done.stderr,
-        )
+        grid = self.bloc("1. Remplacez la grille", "python")
+        source = source[:start] + grid + "\n" + source[end:]
+        self.file("eval_cv.py", source.replace("un résumé de CV", "un résumé de ticket"))
+        self.file("cases.json", self.bloc("2. Écrivez", "json"))
+        shown = self.lance("eval_cv.py", "--demo", cwd=self.folder).split("\n")
+        self.assertEqual(shown[-3:], self.bloc("4. Essayez", "text").split("\n"))
 
-    def test_options_are_all_there(self):
-        shown = re.findall(r"^  (--[a-z]+)", self.script("--help")[0], re.MULTILINE)
-        self.assertIn("--reprendre", shown)
-        for option in shown:
+    def test_toutes_les_options(self):
+        options = re.findall(r"^  (--[a-z]+)", eval_cv.__doc__, re.MULTILINE)
+        self.assertIn("--reprendre", options)
+        for option in options:
             self.assertIn(f"`{option}", self.README)
 
-    def test_retrieval_example(self):
-        code = self.block("en Python :", "python")
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=HERE, capture_output=True, encoding="utf-8")
-        self.assertEqual(done.stdout.strip(), code.rpartition("# ")[2])
+    def test_l_exemple_de_la_recherche(self):
+        expected = self.bloc("L'exemple de l'exercice se vérifie", "text")
+        self.assertEqual(self.lance("retrieval_eval.py"), expected)
+
+    def test_la_recherche_depuis_python(self):
+        code = self.bloc("En Python :", "python")
+        self.assertEqual(self.lance("-c", code), self.bloc("En Python :", "text"))
 
 
 if __name__ == "__main__":
