@@ -49,7 +49,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
-from itertools import chain
 from math import ceil, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -57,8 +56,7 @@ from types import SimpleNamespace
 
 # --- 1. Les prompts et la grille
 
-# Un cas, comme dans cases.json : {"input": "CV - Sophie Martin\nPoste actuel : …",
-# "expected_focus": "Directrice marketing, …"}. Le second dit ce que le résumé doit faire ressortir.
+# Un cas : {"input": "CV - Sophie Martin…", "expected_focus": ce que doit faire ressortir le résumé}
 
 MODEL = "claude-sonnet-5-5"
 MAX_TOKENS = 4096  # la réflexion du modèle comprise
@@ -151,8 +149,7 @@ def masked(error):
 
 @cache
 def client():
-    """Le client du SDK, créé au premier appel : le reste du script se passe du paquet. Lève `Arret`
-    pour ce qui se voit avant tout appel."""
+    """Le client du SDK, créé au premier appel : le reste se passe du paquet ; lève `Arret`."""
     try:
         import anthropic
     except ModuleNotFoundError:
@@ -166,20 +163,18 @@ def client():
             raise Arret(f"{name} est vide, ou contient un espace ou un accent : recopiez la clé")
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
-    address = os.environ.get("ANTHROPIC_BASE_URL", "")
+    address = os.environ.get("ANTHROPIC_BASE_URL")
     if address and not re.match(r"https?://\w", address):
         raise Arret(f"ANTHROPIC_BASE_URL commence par http:// ou https://, et non {address}")
     try:
-        # Quatorze essais : une minute de 429 (trop d'appels) ou de 529 (service surchargé).
-        return anthropic.Anthropic(max_retries=14)
+        return anthropic.Anthropic(max_retries=14)  # une minute d'appels refusés (429, 529)
     except Exception as error:
         raise Arret(f"vérifiez ANTHROPIC_BASE_URL, le SDK répond « {masked(error)} »") from None
 
 
 def fault_of(error):
-    """Change une exception du SDK en `Arret` si tous les appels échoueraient de même, et sinon en
-    `Impossible`. Le texte cite l'erreur d'origine, sans la clé. Une erreur de programmation est
-    rendue telle quelle."""
+    """Rend un `Arret` pour une exception du SDK après laquelle tous les appels échoueraient, un
+    `Impossible` pour une autre, et telle quelle une erreur de programmation."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
             return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez --demo")
@@ -204,9 +199,8 @@ def fault_of(error):
 
 
 def ask(params):
-    """Un appel à l'API : rend le message du SDK ; lève `Impossible` ou `Arret`. Une autre fonction
-    d'un argument peut en prendre la place : elle rend un message du SDK ou un simple texte, et lève
-    `Impossible` si son appel échoue."""
+    """Un appel : rend le message du SDK ; lève `Impossible` s'il échoue, ou `Arret`. Une fonction
+    comme celle-ci peut en prendre la place, et rendre aussi un simple texte."""
     with LOCK:
         api = client()
     try:
@@ -234,8 +228,7 @@ def has_half_character(text):
 
 
 def complete_text(answer):
-    """Le texte d'une réponse entière, message du SDK ou simple texte ; lève `Impossible` si elle
-    est tronquée, refusée ou vide."""
+    """Le texte d'une réponse ; lève `Impossible` si elle est tronquée, refusée, vide, illisible."""
     if isinstance(answer, str):
         text = answer
     else:
@@ -258,7 +251,7 @@ def complete_text(answer):
 
 
 TAGS = ("cv", "resume", "informations_attendues")
-# Le `<` par lequel une de ces balises commence : « <cv », « </CV », « < / resume ».
+# Le « < » de « <cv », « </CV », « < / resume ».
 OPENING = re.compile(rf"<(?=[^\w<>]*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 
@@ -309,16 +302,11 @@ def notes_of(answer):
 
 
 def grade(case, summary, judge=MODEL, ask=ask):
-    """Fait noter un résumé par le juge : un appel, en sortie structurée. Rend les notes, comme
-    `notes_of` ; lève `Impossible`."""
-    parts = [
-        PROMPT_GRADER,
-        tagged("cv", case["input"]),
-        tagged("resume", summary),
-        tagged("informations_attendues", case["expected_focus"]),
-    ]
+    """Fait noter un résumé par le juge : un appel. Rend les notes, comme `notes_of`."""
+    focus = tagged("informations_attendues", case["expected_focus"])
+    texts = [PROMPT_GRADER, tagged("cv", case["input"]), tagged("resume", summary), focus]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_NOTES}}
-    return notes_of(ask(request(judge, "\n\n".join(parts), output_config=output)))
+    return notes_of(ask(request(judge, "\n\n".join(texts), output_config=output)))
 
 
 def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> "dict | None":
@@ -336,8 +324,8 @@ POINT = re.compile(r"\s*([-–—*•]|\d+[.)])\s+(?=\S)")
 
 def three_points(summary):
     """Vrai si le résumé a trois lignes, toutes des points, et rien d'autre."""
-    lines = [line for line in summary.splitlines() if line.strip()]
-    return len(lines) == 3 and all(POINT.match(line) for line in lines)
+    lines = list(filter(str.strip, summary.splitlines()))
+    return len(lines) == 3 and all(map(POINT.match, lines))
 
 
 def short_points(summary):
@@ -359,54 +347,48 @@ def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) ->
     pourquoi ; un résumé tronqué ou refusé n'est pas noté, on noterait la panne."""
     result = {"case": case, "summary": None, "checks": {}, "notes": None}
     try:
-        result["summary"] = run_prompt(case["input"], prompt, model, ask)
+        summary = run_prompt(case["input"], prompt, model, ask)
+        result["summary"] = summary
+        result["checks"] = {name: bool(check(summary)) for name, check in CHECKS.items()}
+        result["notes"] = grade(case, summary, judge, ask)
     except Impossible as cause:
-        result["cause"] = f"résumé : {cause}"
-        return result
-    result["checks"] = {name: bool(check(result["summary"])) for name, check in CHECKS.items()}
-    try:
-        result["notes"] = grade(case, result["summary"], judge, ask)
-    except Impossible as cause:
-        result["cause"] = f"notation : {cause}"
+        step = "résumé" if result["summary"] is None else "notation"
+        result["cause"] = f"{step} : {cause}"
     return result
-
-
-def every_result(versions):
-    """Tous les résultats de {"V1": passes, "V2": passes}, en une liste."""
-    return [result for passes in versions.values() for results in passes for result in results]
 
 
 def run_versions(cases, prompts, ask_for, passages=1, paralleles=20, model=MODEL, judge=MODEL):
     """Passe chaque prompt sur tous les cas, en parallèle ; `ask_for(version, passage)` donne la
     fonction `ask` de chaque passage. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le
     résultat (voir `run_test_case`) du premier passage sur le troisième cas."""
+    versions = {}
+    places = {}  # {résultat à venir: (la liste où le mettre, à quelle place)}
     pool = ThreadPoolExecutor(paralleles)
-    promised = {}  # de la même forme, mais des résultats à venir
     try:
         for number, prompt in enumerate(prompts, 1):
-            version = f"V{number}"
-            promised[version] = []
-            for passage in range(1, passages + 1):
-                rest = (prompt, model, judge, ask_for(version, passage))
-                promised[version].append(
-                    [pool.submit(run_test_case, case, *rest) for case in cases]
-                )
-        for future in as_completed(every_result(promised)):
-            future.result()  # lève l'exception qui arrête tout, sans attendre les appels en cours
+            passes = [[None] * len(cases) for _ in range(passages)]
+            versions[f"V{number}"] = passes
+            for passage, results in enumerate(passes, 1):
+                rest = (prompt, model, judge, ask_for(f"V{number}", passage))
+                for place, case in enumerate(cases):
+                    places[pool.submit(run_test_case, case, *rest)] = (results, place)
+        for future in as_completed(places):
+            results, place = places[future]
+            results[place] = future.result()  # lève l'exception qui arrête tout
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    return {
-        version: [[future.result() for future in one_pass] for one_pass in passes]
-        for version, passes in promised.items()
-    }
+        pool.shutdown(wait=False, cancel_futures=True)  # sans attendre les appels en cours
+    return versions
 
 
-def case_means(passes):
-    """Par cas, la moyenne de ses passages notés, {"moyenne": 7.67, "exactitude": 9.0, …}, ou None.
-    Notes de deux passages : 4 et 8 donnent 6 ; 9 et rien donnent 9 ; rien et rien, None."""
+def case_means(passes, missing=None):
+    """Par cas, la moyenne de ses passages notés, {"moyenne": 7.67, "exactitude": 9.0, …}, ou None :
+    4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des bornes, `missing` est la
+    note à donner aux notations impossibles."""
     means = []
     for results in zip(*passes):  # les passages d'un même cas
         notes = [result["notes"] for result in results if result["notes"]]
+        if missing is not None:
+            notes += [dict.fromkeys(CRITERIA, missing) for r in results if "cause" in r]
         if notes:
             mean = {name: fmean(marks[name] for marks in notes) for name in CRITERIA}
             means.append({"moyenne": fmean(mean.values()), **mean})
@@ -415,15 +397,8 @@ def case_means(passes):
     return means
 
 
-def filled(passes, mark):
-    """Les mêmes passages, où `mark` remplace les notes impossibles : pour calculer des bornes."""
-    marks = dict.fromkeys(CRITERIA, mark)
-    return [[{**r, "notes": marks} if "cause" in r else r for r in results] for results in passes]
-
-
 def averages(means):
-    """Les moyennes de plusieurs cas (voir `case_means`), à 2 décimales : {"moyenne": 6.89,
-    "exactitude": 7.0, …}. Chaque cas y pèse autant ; None partout si aucun n'est noté."""
+    """La moyenne des cas notés, {"moyenne": 6.89, "exactitude": 7.0, …} ; None partout sans eux."""
     graded = [mean for mean in means if mean]
     if not graded:
         return dict.fromkeys(MEASURES)
@@ -432,21 +407,19 @@ def averages(means):
 
 def report_of(passes):
     """Le bilan d'une version : {"average": 6.89, "by_criteria": {"exactitude": 7.0, …}, "by_pass":
-    [6.67, 7.17], "graded": 5, "impossible": {"notation : refus": 1}, "bounds": [5.72, 7.39],
-    "checks": {"trois points": [5, 6], …}}. "bounds" : la moyenne si les notes manquantes valaient
-    toutes le minimum, ou le maximum ; "checks" : résumés qui passent, résumés reçus."""
-    results = list(chain(*passes))
+    [6.67, 7.17], "graded": 5, "impossible": {"notation : refus": 1}, "bounds": [5.72, 7.39] (si les
+    notes manquantes valaient le minimum, ou le maximum), "checks": {"trois points": [5, 6], …}}
+    (des résumés qui passent, des résumés reçus)."""
+    results = sum(passes, [])
     mean = averages(case_means(passes))
-    causes = Counter(result["cause"] for result in results if "cause" in result)
     received = [result["checks"] for result in results if result["summary"] is not None]
-    extremes = [averages(case_means(filled(passes, mark))) for mark in (LOWEST, HIGHEST)]
     return {
         "average": mean["moyenne"],
         "by_criteria": {name: mean[name] for name in CRITERIA},
         "by_pass": [averages(case_means([one_pass]))["moyenne"] for one_pass in passes],
         "graded": sum(result["notes"] is not None for result in results),
-        "impossible": dict(causes),
-        "bounds": [extreme["moyenne"] for extreme in extremes],
+        "impossible": dict(Counter(r["cause"] for r in results if "cause" in r)),
+        "bounds": [averages(case_means(passes, mark))["moyenne"] for mark in (LOWEST, HIGHEST)],
         "checks": {name: [sum(c[name] for c in received), len(received)] for name in CHECKS},
     }
 
@@ -460,17 +433,14 @@ def headline(report):
     """La ligne de résultat d'une version ; s'il manque des notes, leurs causes et les bornes."""
     average = report["average"]
     parts = ["Moyenne : indisponible" if average is None else f"Moyenne : {average:.2f}/{HIGHEST}"]
-    for name, mark in report["by_criteria"].items():
-        parts.append(f"{name} : {mark_text(mark)}")
+    parts += [f"{name} : {mark_text(mark)}" for name, mark in report["by_criteria"].items()]
     parts.append(f"notations impossibles : {sum(report['impossible'].values())}")
     lines = [" | ".join(parts)]
-    for cause, count in report["impossible"].items():
-        lines.append(f"  {count} × {cause}")
+    lines += [f"  {count} × {cause}" for cause, count in report["impossible"].items()]
     if report["impossible"]:
         low, high = report["bounds"]
-        lines.append(
-            f"  moyenne entre {low:.2f} (notes manquantes à {LOWEST}) et {high:.2f} (à {HIGHEST})"
-        )
+        text = f"moyenne entre {low:.2f} (notes manquantes à {LOWEST}) et {high:.2f} (à {HIGHEST})"
+        lines.append(f"  {text}")
     return "\n".join(lines)
 
 
@@ -480,7 +450,7 @@ def run_eval(cases: list, prompt: str, passages=1, ask=ask, **options) -> dict:
     passes = run_versions(cases, [prompt], lambda version, passage: ask, passages, **options)["V1"]
     report = report_of(passes)
     print(headline(report))
-    return {"results": list(chain(*passes)), **report}
+    return {"results": sum(passes, []), **report}
 
 
 # --- 5. La comparaison, et ce qu'elle permet de conclure
@@ -510,8 +480,7 @@ def cases_needed(gaps):
 
 
 def changes_between(old_means, new_means):
-    """Ce dont change chaque moyenne affichée, {"moyenne": 1.55, "exactitude": 0.0, …}, entre deux
-    versions (voir `case_means`) : on peut le refaire de tête."""
+    """De combien change chaque moyenne affichée : {"moyenne": 1.55, "exactitude": 0.0, …}."""
     old = averages(old_means)
     new = averages(new_means)
     return {name: round(new[name] - old[name], 2) for name in MEASURES}
@@ -536,23 +505,20 @@ def compare(first, second):
         names = ["before", "after", "difference", "by_criteria", "interval", "cases_needed"]
         names += ["goal_met", "difference_bounds", "goal_certain"]
         return {"cases": 0, **dict.fromkeys(names), "by_case": by_case}
-    old_means = [old for old, new in common]
-    new_means = [new for old, new in common]
-    changes = changes_between(old_means, new_means)
+    old_means, new_means = zip(*common)
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
     ends = interval(gaps)
-    if ends:
-        ends = [round(end, 2) + 0.0 for end in ends]  # -0.0 devient 0.0
+    changes = changes_between(old_means, new_means)
     # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
-    worst = changes_between(case_means(filled(first, HIGHEST)), case_means(filled(second, LOWEST)))
-    best = changes_between(case_means(filled(first, LOWEST)), case_means(filled(second, HIGHEST)))
+    worst = changes_between(case_means(first, HIGHEST), case_means(second, LOWEST))
+    best = changes_between(case_means(first, LOWEST), case_means(second, HIGHEST))
     return {
         "cases": len(common),
         "before": averages(old_means),
         "after": averages(new_means),
         "difference": changes["moyenne"],
         "by_criteria": {name: changes[name] for name in CRITERIA},
-        "interval": ends,
+        "interval": [round(end, 2) + 0.0 for end in ends] if ends else None,  # -0.0 devient 0.0
         "cases_needed": cases_needed(gaps),
         "goal_met": reached(changes),
         "by_case": by_case,
@@ -589,12 +555,11 @@ def goal_sentence(comparison):
 
 def beyond_sentence(first, second, comparison):
     """Ce que ces cas permettent de dire des autres, ceux que l'on n'a pas évalués."""
+    nothing = "Pour d'autres cas, on ne peut rien conclure :"
     if comparison["cases"] < 6:
-        return "Pour d'autres cas, on ne peut rien conclure : il en faut au moins 6 à comparer."
+        return f"{nothing} il en faut au moins 6 à comparer."
     if comparison["interval"] is None:
-        return (
-            "Pour d'autres cas, on ne peut rien conclure : l'écart est le même pour tous ceux-ci."
-        )
+        return f"{nothing} l'écart est le même pour tous ceux-ci."
     low, high = comparison["interval"]
     sentence = f"Pour d'autres cas : écart {comparison['difference']:+.2f}, "
     sentence += f"intervalle à 95 % de {low:+.2f} à {high:+.2f}. "
@@ -605,14 +570,16 @@ def beyond_sentence(first, second, comparison):
     else:
         sentence += "Il contient 0 : on ne sait pas laquelle des deux versions fait mieux."
     goal = GOALS["moyenne"]
-    if goal > 0:
+    if goal <= 0:
+        return sentence
+    if low >= goal:
+        gain = "établi"
+    elif high < goal:
+        gain = "exclu"
+    else:
         gain = "possible, mais pas établi"
-        if low >= goal:
-            gain = "établi"
-        elif high < goal:
-            gain = "exclu"
-        sentence += f" Un gain de {goal:g} en moyenne est {gain}."
-    if goal > 0 and low <= 0 and high >= goal:
+    sentence += f" Un gain de {goal:g} en moyenne est {gain}."
+    if low <= 0 and high >= goal:
         sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour voir "
         sentence += "un tel gain quatre fois sur cinq."
     return sentence
@@ -625,14 +592,11 @@ def comparison_lines(first, second, comparison):
     width = max(map(len, MEASURES)) + 2
     lines = [f"{first} → {second} ; cas notés dans les deux versions : {comparison['cases']}"]
     lines.append(f"{'':{width}}{first:>6} {second:>6}   écart")
-    for name in MEASURES:
-        before = comparison["before"][name]
+    for name, before in comparison["before"].items():
         after = comparison["after"][name]
         lines.append(f"{name:{width}}{before:6.2f} {after:6.2f}  {after - before:+6.2f}")
-    lines.append(verdict(first, second, comparison))
-    lines.append(goal_sentence(comparison))
-    lines.append(beyond_sentence(first, second, comparison))
-    return lines
+    sentences = [goal_sentence(comparison), beyond_sentence(first, second, comparison)]
+    return [*lines, verdict(first, second, comparison), *sentences]
 
 
 # --- 6. Les cas, et le journal qui garde toute réponse
@@ -645,6 +609,10 @@ SYSTEM = {  # les erreurs du système que l'on rencontre
     errno.EACCES: "l'accès est refusé, vérifiez vos droits",
     errno.ENOSPC: "le disque est plein",
 }
+BUILT_IN = {"PROMPT_V1": PROMPT_V1, "PROMPT_V2": PROMPT_V2}
+# {cv}, {{ cv }}, {cv.texte}, {cv[0]}, {% include "cv" %}… mais pas {"clé": "valeur"}.
+PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\s*\w+(?:\.\w+|\[[^]{}]*\])*\s*\}", re.DOTALL)
+NOT_ASKED = "pas encore demandé"
 
 
 @contextmanager
@@ -661,14 +629,8 @@ def named(path):
         raise Arret(f"{path} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
 
 
-BUILT_IN = {"PROMPT_V1": PROMPT_V1, "PROMPT_V2": PROMPT_V2}
-# {cv}, {{ cv }}, {cv.texte}, {cv[0]}, {% include "cv" %}… mais pas {"clé": "valeur"}.
-PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\s*\w+(?:\.\w+|\[[^]{}]*\])*\s*\}", re.DOTALL)
-
-
 def load_prompt(name):
-    """Le prompt que contient un fichier, ou celui du script qui porte ce nom ; lève `Arret`, aussi
-    quand le prompt attend qu'on y remplace un repère comme {cv}."""
+    """Le prompt du script qui porte ce nom, ou le contenu d'un fichier ; lève `Arret`."""
     text = BUILT_IN.get(name)
     if text is None:
         with named(name):
@@ -689,18 +651,16 @@ def check_cases(cases, path):
         raise Arret(f"{path} : une liste de cas est attendue, [{{…}}, {{…}}]")
     numbers = {}  # {texte d'un CV: son numéro}
     for number, case in enumerate(cases, 1):
+        place = f"{path}, cas n° {number}"
         for key in ("input", "expected_focus"):
             text = case.get(key) if isinstance(case, dict) else None
             if not isinstance(text, str) or not has_words(text):
-                raise Arret(f"{path}, cas n° {number} : « {key} » doit être un texte non vide")
+                raise Arret(f"{place} : « {key} » doit être un texte non vide")
             if has_half_character(text):
-                place = f"{path}, cas n° {number}, « {key} »"
-                raise Arret(f"{place} : un emoji y est coupé en deux, corrigez-le")
-        content = " ".join(case["input"].split())
-        if content in numbers:
-            twins = f"les cas n° {numbers[content]} et {number}"
-            raise Arret(f"{path} : {twins} sont le même CV, ôtez-en un")
-        numbers[content] = number
+                raise Arret(f"{place}, « {key} » : un emoji y est coupé en deux, corrigez-le")
+        first = numbers.setdefault(" ".join(case["input"].split()), number)
+        if first != number:
+            raise Arret(f"{path} : les cas n° {first} et {number} sont le même CV, ôtez-en un")
 
 
 def load_cases(path):
@@ -725,12 +685,10 @@ def whole_number(option, text):
     return int(text)
 
 
-# Ce qu'il faut évaluer, et comment ; un journal l'écrit dans sa première ligne, et de nouveau quand
-# une reprise y change quelque chose.
-DEFAULTS = {
+DEFAULTS = {  # un plan : ce qu'il faut évaluer, et comment
     "cases": None,
     "prompts": None,
-    "names": ["PROMPT_V1", "PROMPT_V2"],  # d'où viennent les prompts
+    "names": list(BUILT_IN),  # d'où viennent les prompts
     "passages": 3,
     "paralleles": 20,
     "model": MODEL,
@@ -742,13 +700,13 @@ DEFAULTS = {
 @dataclass
 class Journal:
     """Ce que contient un journal relu. Chaque ligne du fichier est un objet JSON :
-    {"run": ce qu'il faut évaluer (voir DEFAULTS), "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES}
+    {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES} ; la dernière compte
     {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
     que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé
     {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} : voir outils/lots.py"""
 
     path: Path
-    plan: dict = None  # ce qu'il faut évaluer, d'après la dernière ligne "run"
+    plan: dict = None  # celui de la dernière ligne "run"
     grid: tuple = None  # le prompt du juge et le schéma de cette ligne
     answers: dict = field(default_factory=dict)  # {clé d'un appel: sa dernière ligne}
     batches: dict = field(default_factory=dict)  # {lot dont on attend les résultats: ses requêtes}
@@ -766,29 +724,26 @@ def call_key(version, passage, params):
 def count_message(journal, asked, message):
     """Compte les tokens d'une réponse, et retient le modèle qui a répondu si c'en est un autre."""
     usage = message.get("usage")
-    if isinstance(usage, dict):
-        for name in journal.usage:
-            if isinstance(usage.get(name), int):
-                journal.usage[name] += usage[name]
+    for name in journal.usage:
+        if isinstance(usage, dict) and isinstance(usage.get(name), int):
+            journal.usage[name] += usage[name]
     served = message.get("model")
-    if isinstance(served, str) and served != asked:
-        others = journal.served.setdefault(asked, [])
-        if served not in others:
-            others.append(served)
+    others = journal.served.get(asked, [])
+    if isinstance(served, str) and served not in (asked, *others):
+        journal.served[asked] = [*others, served]
 
 
 def read_record(journal, record):
     """Range une ligne dans un journal en mémoire ; une ligne d'une autre sorte est ignorée."""
     if "run" in record:
-        plan = {**DEFAULTS, "names": None, **record["run"]}
+        unnamed = [f"prompt {n}" for n, _ in enumerate(record["run"]["prompts"], 1)]
+        plan = {**DEFAULTS, "names": unnamed, **record["run"]}  # un ancien journal n'a pas de noms
         check_cases(plan["cases"], journal.path)
-        if not plan["prompts"] or not all(isinstance(text, str) for text in plan["prompts"]):
+        if not unnamed or not all(isinstance(text, str) for text in plan["prompts"]):
             raise ValueError
         for name in ("passages", "paralleles", "limite"):
-            if plan[name] is not None:
+            if (name, plan[name]) != ("limite", None):
                 whole_number(f"{journal.path}, « {name} »", str(plan[name]))
-        if not plan["names"]:  # un ancien journal
-            plan["names"] = [f"prompt {n}" for n in range(1, len(plan["prompts"]) + 1)]
         journal.plan = plan
         journal.grid = (record.get("grader"), record.get("schema"))
     elif "request" in record:
@@ -810,24 +765,22 @@ def load_journal(path):
     journal = Journal(Path(path))
     unreadable = []
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
-            read_record(journal, json.loads(line))
+            if line.strip():
+                read_record(journal, json.loads(line))
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
             unreadable.append(str(number))
     if journal.plan is None:
         raise Arret(f"{path} : ce n'est pas un journal d'eval_cv.py")
     if unreadable:
+        numbers = ", ".join(unreadable[:9])
         more = " et d'autres" if len(unreadable) > 9 else ""
-        numbers = ", ".join(unreadable[:9]) + more
-        tell(f"{path} : lignes illisibles, sans doute coupées : {numbers}")
+        tell(f"{path} : lignes illisibles, sans doute coupées : {numbers}{more}")
     return journal
 
 
 def keep(journal, record):
-    """Ajoute aussitôt une ligne à un journal, au fichier puis en mémoire : un arrêt ne coûte que
-    les appels en cours."""
+    """Ajoute une ligne à un journal, au fichier puis en mémoire."""
     # `vars` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
     line = json.dumps(record, ensure_ascii=False, default=vars)
     with LOCK, named(journal.path), open(journal.path, "ab") as file:
@@ -843,18 +796,12 @@ def as_message(data):
 
 def check_answer(params, answer):
     """Lève `Impossible` si la réponse à un appel est inutilisable, qu'elle soit résumé ou notes."""
-    if "output_config" in params:
-        notes_of(answer)
-    else:
-        complete_text(answer)
-
-
-NOT_ASKED = "pas encore demandé"
+    read = notes_of if "output_config" in params else complete_text
+    read(answer)
 
 
 def known_answer(journal, version, passage, params):
-    """La réponse d'un appel d'après le seul journal ; lève `Impossible` si elle n'y est pas ou si
-    elle est inutilisable."""
+    """La réponse d'un appel d'après le seul journal ; `Impossible` s'il n'en a pas d'utilisable."""
     record = journal.answers.get(call_key(version, passage, params))
     if record is None:
         raise Impossible(NOT_ASKED)
@@ -882,10 +829,15 @@ def answer_once(journal, ask, version, passage, params):
 
 
 def evaluate(plan, ask_for):
-    """Évalue ce que dit un plan (voir DEFAULTS) ; rend les passages de `run_versions`."""
+    """Évalue ce que dit un plan (voir DEFAULTS), et rend les passages de `run_versions`."""
     names = ("prompts", "passages", "paralleles", "model", "judge")
     options = {name: plan[name] for name in names}
     return run_versions(plan["cases"][: plan["limite"]], ask_for=ask_for, **options)
+
+
+def every_result(versions):
+    """Tous les résultats de {"V1": passes, "V2": passes}, en une liste."""
+    return [result for passes in versions.values() for results in passes for result in results]
 
 
 def reread(journal):
@@ -918,22 +870,20 @@ def words(text):
     return set(re.findall(r"\w{4,}", text.casefold()))
 
 
-def demo_summary(content):
-    """Un « résumé » : les trois premières lignes du CV, avec un tiret si le prompt en a."""
-    prompt = content.rpartition("<cv>\n")[0]
-    dash = "- " if "\n- " in prompt else ""
-    lines = between("cv", content).splitlines()
-    return "\n".join(dash + line for line in lines[:3])
-
-
-def demo_notes(content):
-    """Des « notes » : la part des mots du résumé qui sont dans le CV, celle de ses trois points, et
-    la part des mots attendus qui sont dans le résumé, à tour de rôle s'il y a d'autres critères."""
+def demo_ask(params):
+    """Prend la place de `ask`, mais calcule tout. Le résumé : trois lignes du CV, avec un tiret si
+    le prompt en a. Les notes : la part des mots du résumé qui sont dans le CV, celle de ses trois
+    points, et la part des mots attendus qui sont dans le résumé, à tour de rôle s'il le faut."""
+    content = params["messages"][0]["content"]
+    cv = between("cv", content)
+    if "output_config" not in params:
+        dash = "- " if "\n- " in content.rpartition("<cv>\n")[0] else ""
+        return "\n".join(dash + line for line in cv.splitlines()[:3])
     summary = between("resume", content)
     used = words(summary)
     expected = words(between("informations_attendues", content))
     points = len(re.findall("(?m)^- ", summary))
-    faithful = len(used & words(between("cv", content))) / max(1, len(used))
+    faithful = len(used & words(cv)) / max(1, len(used))
     covered = len(used & expected) / max(1, len(expected))
     shares = [faithful, min(3, points) / 3, covered]
     notes = {"justification": "Note obtenue par comptage : aucun modèle n'a lu ce résumé."}
@@ -942,18 +892,11 @@ def demo_notes(content):
     return json.dumps(notes)
 
 
-def demo_ask(params):
-    """Prend la place de `ask` : mêmes requêtes, mêmes vérifications, mais tout est calculé."""
-    content = params["messages"][0]["content"]
-    return demo_notes(content) if "output_config" in params else demo_summary(content)
-
-
 # --- 8. La ligne de commande
 
 
 def parser_for(argv):
-    """Un analyseur d'options dont le refus montre la commande telle qu'elle a été tapée : les
-    phrases d'argparse sont en anglais. Une option absente ne figure pas dans son résultat."""
+    """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
 
     def refuse(message):
         raise Arret(f"commande refusée : « {' '.join(argv)} » ; voyez les options avec --help")
@@ -983,9 +926,7 @@ def plan_for(given, saved):
     """Ce qu'il faut évaluer (voir DEFAULTS) : les options données remplacent ce que dit le journal
     repris, qui remplace les valeurs par défaut. `--limite` ne vaut que pour cette fois."""
     plan = {**DEFAULTS, **(saved or {}), "limite": None}
-    for name in DEFAULTS:
-        if name in given:
-            plan[name] = given[name]
+    plan.update({name: given[name] for name in DEFAULTS if name in given})
     if "cas" in given or plan["cases"] is None:
         plan["cases"] = load_cases(given.get("cas", Path(__file__).with_name("cases.json")))
     if plan["limite"] and plan["limite"] >= len(plan["cases"]):
@@ -995,32 +936,22 @@ def plan_for(given, saved):
     if given["demo"]:
         plan["model"] = DEMO
     demo = plan["model"] == DEMO
-    plan["judge"] = DEMO if demo else plan["judge"] or plan["model"]
+    if demo:
+        plan["judge"] = DEMO
+    elif plan["judge"] is None:
+        plan["judge"] = plan["model"]
     if saved and demo != (saved["model"] == DEMO):
         raise Arret("une démonstration et une vraie évaluation ne partagent pas un journal")
     return plan
 
 
 def new_journal(folder):
-    """Le chemin d'un nouveau journal, dans un dossier que git ignore : les CV sont des données
-    personnelles."""
-    folder = Path(folder)
+    """Le chemin d'un nouveau journal, dans un dossier que git ignore : il contiendra les CV."""
     with named(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):
             (folder / ".gitignore").write_text("*\n")
     return folder / f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}.jsonl"
-
-
-def calls_left(results):
-    """Combien d'appels manquent à des résultats : deux sans résumé, un sans notes."""
-    count = 0
-    for result in every_result(results):
-        if result["summary"] is None:
-            count += 2
-        elif result["notes"] is None:
-            count += 1
-    return count
 
 
 def verify_access():
@@ -1041,35 +972,31 @@ def verify_access():
 def with_progress(ask, to_do):
     """Une fonction comme `ask`, qui montre l'avancement au terminal : 17/36 réponses, 2 manquantes.
     Un résumé inutilisable compte pour deux : sa notation ne sera pas demandée."""
-    counts = {"received": 0, "missing": 0}
+    counts = Counter()
 
-    def count(kind, calls):
+    def count(**more):
         with LOCK:
-            counts[kind] += calls
+            counts.update(more)
             line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquantes"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        lost_calls = 1 if "output_config" in params else 2
+        answer = None
         try:
             answer = ask(params)
-        except Impossible:
-            count("missing", lost_calls)
-            raise
-        try:
             check_answer(params, answer)
+            count(received=1)
         except Impossible:
-            count("missing", lost_calls)
-        else:
-            count("received", 1)
+            count(missing=1 if "output_config" in params else 2)
+            if answer is None:  # rien n'est arrivé
+                raise
         return answer
 
     return ask_and_count
 
 
 def ask_directly(journal, ask):
-    """Fait l'évaluation d'un journal, en demandant à `ask` ce qui n'y est pas ; rend les passages
-    de `run_versions`."""
+    """Les passages de `run_versions`, en demandant à `ask` ce qui n'est pas au journal."""
 
     def ask_for(version, passage):
         return partial(answer_once, journal, ask, version, passage)
@@ -1134,34 +1061,31 @@ def command(argv, own_ask=None, evaluate_journal=ask_directly):
     """Toute l'évaluation ; rend le code de sortie. `own_ask` répond à la place de l'API ; une autre
     fonction peut prendre la place d'`ask_directly` (outils/lots.py)."""
     given = parse(argv)
-    journal = Journal(None)
-    if "reprendre" in given:
-        journal = load_journal(given["reprendre"])
+    journal = load_journal(given["reprendre"]) if "reprendre" in given else Journal(None)
     if journal.batches and evaluate_journal is ask_directly:
-        raise Arret(
-            f"{journal.path} : le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, "
-            "et tout serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
-        )
-    saved = (journal.plan, journal.grid)
+        lot = f"le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, et"
+        advice = "serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
+        raise Arret(f"{journal.path} : {lot} {advice}")
     plan = plan_for(given, journal.plan)
+    same = (journal.plan, journal.grid) == (plan, (PROMPT_GRADER, SCHEMA_NOTES))
     journal.plan = plan
-    journal.grid = (PROMPT_GRADER, SCHEMA_NOTES)
     asked = own_ask or ask  # la fonction qui répondra
     if plan["model"] == DEMO:
         asked = demo_ask
-    missing = calls_left(reread(journal))
+    known = every_result(reread(journal))
+    # Deux appels manquent à un résultat sans résumé, un seul à un résultat sans notes.
+    missing = sum((r["summary"] is None) + (r["notes"] is None) for r in known)
     if missing and asked is ask:
         verify_access()
     if journal.path is None:
-        journal.path = new_journal(given["sortie"])
-    if saved != (journal.plan, journal.grid):
+        journal.path = new_journal(Path(given["sortie"]))
+    if not same:
         keep(journal, {"run": plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
     tell(f"Journal : {journal.path}")
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and missing:
-        cases = plan["cases"][: plan["limite"]]
-        total = 2 * len(cases) * len(plan["prompts"]) * plan["passages"]
-        tell(f"Appels à faire : {missing} ; réponses déjà au journal : {total - missing}")
+        there = 2 * len(known) - missing
+        tell(f"Appels à faire : {missing} ; réponses déjà au journal : {there}")
         asked = with_progress(asked, missing)
     resume = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
     try:
@@ -1177,9 +1101,7 @@ def command(argv, own_ask=None, evaluate_journal=ask_directly):
 def show(given, journal, results, resume):
     """Affiche une évaluation et ce qu'on peut faire ensuite ; rend le code de sortie."""
     reports = {version: report_of(passes) for version, passes in results.items()}
-    comparisons = {}
-    for version in list(results)[1:]:
-        comparisons[version] = compare(results["V1"], results[version])
+    comparisons = {v: compare(results["V1"], results[v]) for v in list(results)[1:]}
     text = as_json if given["json"] else screen
     with named("la sortie standard"):
         print(text(journal, reports, comparisons), flush=True)
@@ -1195,9 +1117,9 @@ def show(given, journal, results, resume):
 
 
 def launch(program, doc, argv=None):
-    """Lance la commande d'un script, ou affiche son aide ; rend le code de sortie. Toute erreur
-    prévisible devient une phrase."""
+    """Lance la commande d'un script, ou affiche son aide ; rend le code de sortie."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    name = Path(sys.argv[0]).name
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # un terminal qui n'est pas en UTF-8 affiche « ? »
             stream.reconfigure(errors="replace")
@@ -1210,18 +1132,15 @@ def launch(program, doc, argv=None):
     except BrokenPipeError:  # `| head` a lu ce qu'il voulait
         return 0
     except KeyboardInterrupt:
-        code = 130
-        fault = "interrompu"
+        tell(f"{name} : interrompu")
+        return 130
     except Arret as error:
-        code = 2
-        fault = error
-    tell(f"{Path(sys.argv[0]).name} : {fault}")
-    return code
+        tell(f"{name} : {error}")
+        return 2
 
 
 def main(argv=None, ask=None):
-    """Le programme entier, et son code de sortie ; `ask` (voir la partie 2) répond à la place de
-    l'API."""
+    """Le programme entier ; rend son code de sortie. `ask` peut répondre à la place de l'API."""
     return launch(partial(command, own_ask=ask), __doc__, argv)
 
 
