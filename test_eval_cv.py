@@ -222,7 +222,7 @@ class WithApi(unittest.TestCase):
 
     def ended(self, process, code=0):
         """Attend la fin du processus ; rend ses deux sorties."""
-        out, err = (text.decode("utf-8", "replace") for text in process.communicate(timeout=60))
+        out, err = (text.decode("utf-8", "replace") for text in process.communicate(timeout=120))
         self.assertEqual(process.returncode, code, out + err)
         self.assertNotIn("Traceback", err)
         return out, err
@@ -272,6 +272,13 @@ class WithApi(unittest.TestCase):
         """Retire la clé, et le dossier personnel où le SDK récent en cherche une aussi."""
         os.environ.pop("ANTHROPIC_API_KEY")
         os.environ.update(HOME=str(self.folder), USERPROFILE=str(self.folder))
+
+
+class Terminal(io.StringIO):
+    """Une sortie qui se dit celle d'un terminal."""
+
+    def isatty(self):
+        return True
 
 
 def model(params):
@@ -544,14 +551,15 @@ class AutreModele(WithApi):
     def check_nothing_was_sent(self):
         self.assertEqual((self.api.requests, self.api.reads), ([], []))
 
-    def stopped(self, raised, ask, program=eval_cv, *options):
+    def stopped(self, raised, ask, program=eval_cv, options=(), screen=io.StringIO):
         """Lance une évaluation qu'une exception arrête ; attend la fin des appels en cours."""
         options = ["--passages", "1", "--sortie", str(self.folder / "resultats"), *options]
-        with self.assertRaises(raised), redirect_stderr(io.StringIO()):
-            program.main(options, ask)
-        for thread in threading.enumerate():
-            if "ThreadPool" in thread.name:
-                thread.join()
+        with redirect_stderr(screen()):
+            with self.assertRaises(raised):
+                program.main(options, ask)
+            for thread in threading.enumerate():
+                if "ThreadPool" in thread.name:
+                    thread.join()
 
     def test_run_prompt(self):
         self.assertEqual(eval_cv.run_prompt("CV", "Résume.", ask=model), SUMMARY)
@@ -618,7 +626,7 @@ class AutreModele(WithApi):
         self.assertIn(" : plus de mémoire, fermez un programme\n", err)
 
     def test_toute_autre_exception_arrete_tout_et_est_levee(self):
-        for error_class in (KeyError, ConnectionError, TypeError):
+        for error_class in (KeyError, ConnectionError, BrokenPipeError, TypeError):
 
             def ask(params, error_class=error_class):
                 raise error_class("x")
@@ -646,16 +654,19 @@ class AutreModele(WithApi):
 
         with patch.dict(eval_cv.CHECKS, {"à moi": check}):
             self.stopped(NameError, ask)
-            self.stopped(NameError, ask, eval_cv, "--reprendre", str(self.journal()))
+            self.stopped(NameError, ask, options=["--reprendre", str(self.journal())])
         self.resume(ask=ask)
         self.assertEqual(len(asked), 12)
 
     def test_une_erreur_dans_la_notation_est_levee_et_ne_fait_rien_repayer(self):
         broken = self.loaded_copy(("average = fmean(", "average = moyenne_de("))
-        ask, asked = recording()
-        self.stopped(NameError, ask, broken, "--cas", self.cases(CASES))
-        self.resume(ask=ask)
-        self.assertEqual(len(asked), 12)
+        options = ["--cas", self.cases(CASES)]
+        for screen in (io.StringIO, Terminal):
+            ask, asked = recording()
+            self.stopped(NameError, ask, broken, options, screen)
+            self.resume(ask=ask)
+            self.assertEqual(len(asked), 12)
+            self.journal().unlink()
 
     def test_une_exception_n_attend_pas_les_appels_en_cours(self):
         stuck = threading.Event()
@@ -746,6 +757,9 @@ class ControlesParCode(WithApi):
 
     def test_ni_le_numero_ni_la_ponctuation_ne_sont_des_mots(self):
         self.assertIs(eval_cv.short_points("1. " + "mot – " * 25), True)
+
+    def test_un_nombre_dans_la_phrase_est_un_mot(self):
+        self.assertIs(eval_cv.short_points("- en 2020. " + "mot " * 24), False)  # 26 mots
 
     def test_seuls_les_points_sont_mesures(self):
         self.assertIs(eval_cv.short_points("mot " * 40 + "\n- court"), True)
@@ -1501,12 +1515,12 @@ class Interruption(WithApi):
 
         def summary(text):
             if next(numbers) >= 3:
-                stuck.wait(30)
+                stuck.wait(120)
             return message(SUMMARY)
 
         self.api.summary = summary
         process = self.process("--passages", "1", "--paralleles", "4")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if any(self.folder.glob("resultats/*.jsonl")) and len(self.records()) == 7:
                 return process
@@ -1547,7 +1561,7 @@ class Interruption(WithApi):
         program += "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))\n"
         program += "raise SystemExit(eval_cv.main())"
         command = [sys.executable, "-c", program, "--sortie", str(self.folder / "resultats")]
-        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn(f"{self.journal()} : ", done.stderr)
         self.assertIn(f'--reprendre "{self.journal()}"', done.stderr)
@@ -1718,11 +1732,6 @@ class Condamne(WithApi):
         self.api.summary = lambda text: stuck.wait(20) and message(SUMMARY)
         result = eval_cv.run_test_case(CASES[0], PROMPT_V1)
         self.assertEqual(result["cause"], "résumé : échec de l'appel : pas de réponse à temps")
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def left_on_screen(text):
