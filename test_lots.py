@@ -514,8 +514,9 @@ class Envoi(WithBatches):
         handler = self.api.server.RequestHandlerClass
 
         def last_answer(request):
-            answer_once(request, 404, error("x", "y"))
+            self.api.server.shutdown()
             self.api.server.socket.close()
+            answer_once(request, 404, error("x", "y"))
 
         handler.do_GET = last_answer  # la vérification de l'accès, puis plus rien
         err = self.lots("--passages", "1", code=2)[1]
@@ -638,6 +639,8 @@ class Envoi(WithBatches):
             err = self.lots(option, "msgbatch_0", code=2)[1]
             self.assertIn("--trouve et --perdu vont avec --reprendre JOURNAL", err)
             self.assertIn(f"« {option} »", self.main(lots.command, option, code=2)[1])
+        both = ("--trouve", "a", "--perdu", "b")
+        self.assertIn("commande refusée", self.main(lots.command, *both, code=2)[1])
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_un_lot_trop_gros_est_coupe_en_deux_sans_rien_payer_deux_fois(self):
@@ -693,10 +696,14 @@ class GenererCas(WithApi):
             out, f"{self.path.resolve()} : 3 cas de plus.\nRelisez-les, ce sont des brouillons.\n"
         )
 
-    def test_cree_le_fichier(self):
-        self.generate("2", self.path)
-        self.assertEqual(len(eval_cv.load_cases(self.path)), 2)
-        self.assertEqual([path.name for path in self.folder.iterdir()], ["nouveau.json"])
+    def test_cree_un_fichier_qu_on_lit_a_l_oeil(self):
+        self.api.grade = lambda text: self.case(input="CV - Léa\nPoste : élève")
+        self.generate("1", self.path)
+        self.assertEqual(
+            self.path.read_text(encoding="utf-8"),
+            '[\n  {\n    "input": "CV - Léa\\nPoste : élève",\n    "expected_focus": "x"\n  }\n]\n',
+        )
+        self.assertEqual(os.listdir(self.folder), ["nouveau.json"])
 
     def test_la_requete_dit_le_modele_le_prompt_et_le_schema(self):
         self.generate("1", self.path)
@@ -787,6 +794,18 @@ class GenererCas(WithApi):
         sentence = "clé refusée, vérifiez ANTHROPIC_API_KEY (HTTP 401 : « invalide [clé] »)"
         self.assertIn(sentence, err)
         self.assertEqual(len(self.written()), 1)
+        for thread in threading.enumerate():
+            if thread.name.startswith("ThreadPoolExecutor"):
+                thread.join(30)
+        self.assertLessEqual(len(self.api.requests), 3)  # les suivants ne sont pas demandés
+
+    def tool(self, *arguments, **changes):
+        """Démarre l'outil comme on le fait d'un terminal."""
+        environment = {**os.environ, "PYTHONIOENCODING": "utf-8", **changes}
+        environment.pop("PYTHONUNBUFFERED", None)
+        command = [sys.executable, str(HERE / "outils" / "generer_cas.py"), *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, env=environment, **pipes)
 
     @unittest.skipIf(os.name == "nt", "SIGINT n'y est pas un Ctrl-C")
     def test_interrompu_il_dit_combien_de_cas_il_a_gardes(self):
@@ -797,14 +816,11 @@ class GenererCas(WithApi):
         def grade(text):
             number = next(numbers)
             if number >= 2:
-                over.wait(30)
+                over.wait(60)
             return self.case(input=f"CV n° {number}")
 
         self.api.grade = grade
-        command = [sys.executable, str(HERE / "outils" / "generer_cas.py"), "5", str(self.path)]
-        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(command, env=environment, **pipes)
+        process = self.tool("5", str(self.path))
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             if self.path.exists() and len(self.written()) == 2:
@@ -817,25 +833,31 @@ class GenererCas(WithApi):
         self.assertIn("generer_cas.py : interrompu", err)
         self.assertEqual(len(eval_cv.load_cases(self.path)), 2)
 
+    def test_le_fichier_est_en_utf_8_quel_que_soit_le_systeme(self):
+        self.api.grade = lambda text: self.case(input="CV - Léa 🙂")
+        ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        self.ended(self.tool("1", str(self.path), **ascii_only))
+        self.assertEqual(eval_cv.load_cases(self.path)[0]["input"], "CV - Léa 🙂")
+
     @unittest.skipIf(os.name == "nt", "sans objet")
     def test_un_fichier_lisible_de_son_seul_proprietaire_le_reste_a_tout_instant(self):
-        case = {"input": "CV " + "a " * 300_000, "expected_focus": "x"}
-        self.path = Path(self.cases([case]))
+        case = {"input": "CV " + "a " * 3_000_000, "expected_focus": "x"}
+        self.path = Path(self.cases([case]))  # assez gros pour que l'écrire prenne du temps
         self.path.chmod(0o600)
         seen = set()
         over = threading.Event()
 
         def watch():
             while not over.is_set():
-                for path in self.folder.iterdir():
+                for name in os.listdir(self.folder):
                     try:
-                        seen.add(stat.S_IMODE(path.stat().st_mode))
+                        seen.add(stat.S_IMODE(os.stat(self.folder / name).st_mode))
                     except FileNotFoundError:
                         continue
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        self.generate("5", self.path)
+        self.generate("4", self.path)
         over.set()
         watcher.join()
         self.assertEqual(seen, {0o600})
@@ -857,9 +879,15 @@ class GenererCas(WithApi):
         self.assertTrue(self.path.is_symlink())
         self.assertEqual(len(eval_cv.load_cases(target)), 4)
 
-    def test_il_ne_reste_que_le_fichier(self):
-        self.generate("3", self.path)
-        self.assertEqual(os.listdir(self.folder), ["nouveau.json"])
+    def test_un_disque_plein_ne_laisse_ni_fichier_coupe_ni_brouillon(self):
+        self.path = Path(self.cases(CASES))
+        full = OSError(28, "No space left on device")
+        with patch.object(Path, "replace", side_effect=full):
+            out, err = self.generate("1", self.path, code=2)
+        self.assertIn(f"{self.path.resolve()} : ", err)
+        self.assertIn(" : 0 cas de plus.\n", out)
+        self.assertEqual(self.written(), CASES)
+        self.assertEqual(os.listdir(self.folder), ["cas.json"])
 
     def test_une_commande_incorrecte_est_une_phrase_avant_tout_appel(self):
         wrong = self.file("cas.json", "[1]")
@@ -884,13 +912,11 @@ class GenererCas(WithApi):
         self.assertEqual(self.api.requests, [])
 
     def test_l_aide_est_en_francais_et_explique_ses_arguments(self):
-        command = [sys.executable, str(HERE / "outils" / "generer_cas.py"), "--help"]
-        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-        done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertTrue(done.stdout.startswith("Ajoute à un fichier de cas des CV fictifs"))
+        out, err = self.ended(self.tool("--help"))
+        self.assertEqual(err, "")
+        self.assertTrue(out.startswith("Ajoute à un fichier de cas des CV fictifs"), out)
         for argument in ("  N  ", "  FICHIER  ", "  --modele NOM  "):
-            self.assertIn(argument, done.stdout)
+            self.assertIn(argument, out)
 
 
 class SansInstallation(unittest.TestCase):

@@ -107,8 +107,6 @@ def create_batch(journal, requests):
         keep(journal, {"collected": UNKNOWN})
         if getattr(error, "status_code", None) == 413:
             return False
-        if fault is error:  # une erreur de programmation
-            raise
         raise Arret(f"envoi d'un lot : {fault}. Ce lot n'a pas été créé.") from None
     name_batch(journal, batch_id)
     return True
@@ -240,8 +238,9 @@ def declare(path, trouve=None, perdu=None):
 def command(argv):
     """La commande d'eval_cv.py, par lots, avec --trouve et --perdu ; rend le code de sortie."""
     parser = eval_cv.parser_for(argv)
-    parser.add_argument("--trouve")
-    parser.add_argument("--perdu")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--trouve")
+    either.add_argument("--perdu")
     declared, others = parser.parse_known_args(argv)
     given = eval_cv.parse(others)
     if given["demo"]:
