@@ -16,6 +16,7 @@ import sys
 import unittest
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 from test_eval_cv import CRITERIA, HERE, WithApi, eval_cv
 
@@ -36,8 +37,10 @@ class Agreement(unittest.TestCase):
     """Les mesures, sur des triplets (cas, votre note, celle du juge) vérifiables à la main."""
 
     def agreement(self, *rows, name="exactitude"):
-        keys = ("case", "human", "judge")
-        marked = [dict(zip(keys, (n, {name: yours}, {name: judge}))) for n, yours, judge in rows]
+        marked = [
+            SimpleNamespace(case=case, human={name: yours}, judge={name: judge})
+            for case, yours, judge in rows
+        ]
         return accord.agreement(marked, name)
 
     def pairs(self, *pairs, name="exactitude"):
@@ -109,13 +112,14 @@ class Accord(WithApi):
         self.path = self.folder / "a_noter.csv"
         self.journal_path = self.evaluate("--passages", "2")
 
-    # Ce que font le modèle et le juge de ces journaux ; un test peut en changer.
+    # Ce que font le modèle et le juge de ces journaux ; un test peut en changer. Une note vaut pour
+    # tous les critères ; None, un refus.
 
     def summary(self, version, name):
         return ("- " if version == "V2" else "Le ") + name
 
     def marks(self, summary, name):
-        return dict.fromkeys(CRITERIA, 8 if summary.startswith("- ") else 6)
+        return 8 if summary.startswith("- ") else 6
 
     justification = "Fidèle, un peu long."
 
@@ -127,6 +131,8 @@ class Accord(WithApi):
         marks = self.marks(eval_cv.between("resume", content), name)
         if marks is None:
             raise eval_cv.Impossible("refus")
+        if isinstance(marks, int):
+            marks = dict.fromkeys(CRITERIA, marks)
         return json.dumps({"justification": self.justification, **marks})
 
     def evaluate(self, *options, cases=6, text="CV n° {}", code=0):
@@ -148,6 +154,11 @@ class Accord(WithApi):
         """Une feuille neuve ; rend ce qui s'affiche."""
         self.path.unlink(missing_ok=True)
         return self.accord("--exporter", *arguments)[0]
+
+    def remake(self, *options, **how):
+        """Un autre journal, d'un passage sauf option, et sa feuille ; rend ce qui s'affiche."""
+        self.journal_path = self.evaluate(*(options or ("--passages", "1")), **how)
+        return self.export()
 
     def rows(self, delimiter=";"):
         with open(self.path, encoding="utf-8-sig", newline="") as file:
@@ -202,7 +213,7 @@ class Feuille(Accord):
         names = [row["identifiant"] for row in self.rows()]
         self.assertEqual(len(set(names)), 12)
         for name in names:
-            self.assertRegex(name, "^[a-p]{12}$")
+            self.assertRegex(name, "^id[0-9a-f]{12}$")
 
     def test_chaque_cas_tire_donne_un_resume_de_chaque_version(self):
         out = self.export("--nombre", "8")
@@ -217,20 +228,20 @@ class Feuille(Accord):
         self.assertIn("résumés à noter : 2 ; cas différents : 1\n", self.export("--nombre", "1"))
 
     def test_vingt_resumes_de_dix_cas_par_defaut(self):
-        self.journal_path = self.evaluate("--passages", "2", cases=30)
-        self.assertIn("résumés à noter : 20 ; cas différents : 10\n", self.export())
+        self.assertIn(
+            "résumés à noter : 20 ; cas différents : 10\n", self.remake("--passages", "2", cases=30)
+        )
 
     def test_les_autres_passages_servent_quand_les_cas_manquent(self):
         numbers = itertools.count()
         self.summary = lambda version, name: f"{version} {name} essai {next(numbers)}"
-        self.journal_path = self.evaluate("--passages", "3", cases=4)
-        self.assertIn("résumés à noter : 20 ; cas différents : 4\n", self.export())
+        self.assertIn(
+            "résumés à noter : 20 ; cas différents : 4\n", self.remake("--passages", "3", cases=4)
+        )
         texts = [self.text(row) for row in self.rows()]
         pairs = [(text[:2], self.number(text)) for text in texts]
         counts = [pairs.count(pair) for pair in itertools.product(("V1", "V2"), range(1, 5))]
-        self.assertEqual(
-            sorted(counts), [2, 2, 2, 2, 3, 3, 3, 3]
-        )  # deux tours, et deux cas de plus
+        self.assertEqual(sorted(counts), [2] * 4 + [3] * 4)  # deux passages, et deux cas du dernier
         self.assertEqual(len(set(texts)), 20)
 
     def test_le_texte_qu_une_version_redonne_n_est_a_noter_qu_une_fois(self):
@@ -238,23 +249,17 @@ class Feuille(Accord):
 
     def test_le_meme_texte_dans_deux_versions_est_a_noter_deux_fois(self):
         self.summary = lambda version, name: name
-        self.journal_path = self.evaluate("--passages", "1")
-        self.assertIn("résumés à noter : 12 ;", self.export())
+        self.assertIn("résumés à noter : 12 ;", self.remake())
         self.fill(lambda text: "6")
         self.assertEqual(self.report()["comparison"]["V2"]["cases"], 6)
 
     def test_un_cas_sans_note_dans_une_version_n_est_pas_tire(self):
-        self.marks = lambda summary, name: (
-            None if summary == "- CV n° 2" else dict.fromkeys(CRITERIA, 5)
-        )
-        self.journal_path = self.evaluate("--passages", "2")
-        self.export()
+        self.marks = lambda summary, name: None if summary == "- CV n° 2" else 5
+        self.remake("--passages", "2")
         self.assertEqual({case for version, case in self.versions()}, {1, 3, 4, 5, 6})
 
     def test_une_version_sans_aucune_note_se_dit(self):
-        self.marks = lambda summary, name: (
-            None if summary.startswith("- ") else dict.fromkeys(CRITERIA, 5)
-        )
+        self.marks = lambda summary, name: None if summary.startswith("- ") else 5
         self.journal_path = self.evaluate("--passages", "1", code=1)
         err = self.accord("--exporter", code=2)[1]
         self.assertIn("aucun cas n'a de résumé noté dans toutes les versions", err)
@@ -270,8 +275,8 @@ class Feuille(Accord):
         self.assertEqual(list(self.report()["comparison"]), ["V2", "V3"])
 
     def test_une_seule_version(self):
-        self.journal_path = self.evaluate("--passages", "1", "--prompts", "PROMPT_V1")
-        self.assertIn("résumés à noter : 6 ; cas différents : 6\n", self.export())
+        out = self.remake("--passages", "1", "--prompts", "PROMPT_V1")
+        self.assertIn("résumés à noter : 6 ; cas différents : 6\n", out)
         self.fill(lambda text: "7")
         self.assertEqual(self.report()["comparison"], {})
         self.assertNotIn("→", self.accord()[0])
@@ -290,8 +295,7 @@ class Feuille(Accord):
         self.assertEqual(self.path.read_bytes(), first)
 
     def test_les_cas_tires_ne_sont_pas_les_premiers(self):
-        self.journal_path = self.evaluate("--passages", "1", cases=30)
-        self.export()
+        self.remake(cases=30)
         self.assertNotEqual({case for version, case in self.versions()}, set(range(1, 11)))
 
     def test_une_feuille_n_est_jamais_ecrasee(self):
@@ -308,8 +312,7 @@ class Feuille(Accord):
     def test_aucun_texte_ne_devient_une_formule_quel_que_soit_le_separateur(self):
         attack = '=1+1\n=A1;=A2,=A3\t=A4\n\n  -B;"=C\n\t@D,\r+E;  ＝F,＋G,－H,＠I\n CV n° {}'
         self.summary = lambda version, name: attack.replace("{}", "1") + version
-        self.journal_path = self.evaluate("--passages", "1", cases=1, text=attack)
-        self.export()
+        self.remake(cases=1, text=attack)
         content = self.path.read_text(encoding="utf-8-sig")
         cells = []
         for separator in ";,\t":
@@ -321,8 +324,7 @@ class Feuille(Accord):
 
     def test_un_tiret_au_milieu_d_une_ligne_reste_tel_quel(self):
         self.summary = lambda version, name: f"{name} : SEO-SEA = 2+2 @{version}"
-        self.journal_path = self.evaluate("--passages", "1")
-        self.export()
+        self.remake()
         self.assertIn("CV n° 1 : SEO-SEA = 2+2 @V1", [row["résumé à noter"] for row in self.rows()])
 
     def test_la_suite_est_dite_et_la_commande_donnee_marche(self):
@@ -350,26 +352,15 @@ class Feuille(Accord):
 
     def test_le_journal_le_plus_recent_par_defaut(self):
         self.assertIn("aucun journal", self.tool("a_noter.csv", "--exporter").stderr)
-        folder = self.folder / "resultats"
-        old = Path(self.evaluate("--passages", "1", cases=2)).rename(folder / "ancien.jsonl")
-        new = Path(self.evaluate_elsewhere(3)).rename(folder / "nouveau.jsonl")
-        empty = folder / "vide.jsonl"
+        journals = [Path(self.evaluate("--passages", "1", cases=number)) for number in (2, 3)]
+        old, new = [path.rename(self.folder / "resultats" / path.name) for path in journals]
+        empty = self.folder / "resultats" / "vide.jsonl"
         empty.write_bytes(new.read_bytes().split(b"\n")[0])
         for number, path in enumerate((old, new, empty)):
             os.utime(path, (10**9 + number, 10**9 + number))
         done = self.tool("a_noter.csv", "--exporter")
         self.assertIn("cas différents : 3\n", done.stdout)
-        self.assertEqual(done.stderr, f"Journal : {Path('resultats') / 'nouveau.jsonl'}\n")
-
-    def evaluate_elsewhere(self, cases):
-        """Un autre journal, alors qu'il y en a déjà dans resultats/."""
-        away = (self.folder / "resultats").rename(self.folder / "de_cote")
-        path = self.evaluate("--passages", "1", cases=cases)
-        for file in (self.folder / "resultats").iterdir():
-            file.unlink()
-        (self.folder / "resultats").rmdir()
-        away.rename(self.folder / "resultats")
-        return path
+        self.assertEqual(done.stderr, f"Journal : {Path('resultats') / new.name}\n")
 
     def test_l_aide_explique_chaque_option(self):
         done = self.tool("--help")
@@ -412,8 +403,7 @@ class Lecture(Accord):
 
     def test_un_tiers_pres_est_encore_a_un_point(self):
         self.marks = lambda summary, name: {"exactitude": 6, "concision": 6, "couverture": 7}
-        self.journal_path = self.evaluate("--passages", "1")
-        self.export()
+        self.remake()
         rows = [{**row, **dict(zip(TITLES, ("7", "7", "8")))} for row in self.rows()]
         self.save(rows)  # 7,333… et 6,333…
         self.assertEqual(self.report()["criteria"]["moyenne"]["within_one"], 1)
@@ -450,8 +440,7 @@ class Lecture(Accord):
 
     def test_un_long_cv_coupe_par_le_tableur_est_reconnu(self):
         for length in (36_000, 160_000):
-            self.journal_path = self.evaluate("--passages", "1", text="CV n° {} " + "x" * length)
-            self.export()
+            self.remake(text="CV n° {} " + "x" * length)
             self.fill(lambda text: "6")
             self.assertEqual(self.report()["n"], 12)
             rows = self.rows()
@@ -511,7 +500,7 @@ class Lecture(Accord):
     def test_les_lignes_inconnues_sont_nommees_ensemble_et_les_autres_comptent(self):
         self.fill(lambda text: "6")
         rows = self.rows()
-        rows[1]["identifiant"] = "abcdefghijkl"
+        rows[1]["identifiant"] = "id0123456789ab"
         rows[3]["identifiant"] = ""
         self.save(rows)
         out, err = self.accord("--json")
@@ -519,16 +508,17 @@ class Lecture(Accord):
         self.assertIn("n'a pas de note du juge pour leur identifiant : 3, 5 ;", err)
         self.assertEqual(err.count("ignorées"), 1)
 
-    def test_une_feuille_d_un_autre_journal_est_refusee(self):
+    def test_une_feuille_d_un_autre_journal_n_a_rien_a_comparer(self):
         self.fill(lambda text: "6")
         self.journal_path = self.evaluate("--passages", "1", text="Autre CV n° {}")
-        err = self.accord(code=2)[1]
+        out, err = self.accord(code=1)
+        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n")
         self.assertIn(f"car {self.journal_path} n'a pas de note du juge", err)
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 
     def test_la_meme_feuille_sert_apres_de_nouvelles_notes_du_juge(self):
         self.fill(lambda text: "6")
-        self.marks = lambda summary, name: dict.fromkeys(CRITERIA, 3)
+        self.marks = lambda summary, name: 3
         self.journal_path = self.evaluate("--passages", "1")  # les mêmes résumés, d'autres notes
         self.assertEqual(self.report()["criteria"]["moyenne"]["judge"], 3)
 
@@ -548,22 +538,18 @@ class Lecture(Accord):
 
     def test_une_colonne_absente_ou_repetee_est_une_phrase(self):
         rows = self.rows()
-        for title, name in zip(TITLES, CRITERIA):
+        for title in (*TITLES, "identifiant"):
             self.save([{key: row[key] for key in row if key != title} for row in rows])
-            err = self.accord(code=2)[1]
-            self.assertIn(f"ligne 1 : colonnes « {name} » : 0, il en faut une", err)
+            name = title.partition(" : ")[0]
+            expected = f"{self.path}, ligne 1 : colonnes « {name} » : 0, il en faut une ; reprenez"
+            self.assertIn(expected, self.accord(code=2)[1])
         self.save([{**row, "exactitude": "7"} for row in rows])
         self.assertIn("ligne 1 : colonnes « exactitude » : 2", self.accord(code=2)[1])
         self.path.write_text(";".join([*HEADER, "identifiant"]), encoding="utf-8")
         self.assertIn("ligne 1 : colonnes « identifiant » : 2", self.accord(code=2)[1])
-
-    def test_une_feuille_de_l_ancienne_version_est_refusee(self):
-        rows = self.rows()
-        self.save([{key: row[key] for key in row if key != "identifiant"} for row in rows])
-        err = self.accord(code=2)[1]
-        self.assertIn(f"{self.path}, ligne 1 : la colonne « identifiant » manque", err)
-        self.path.write_bytes(b"")
-        self.assertIn("la colonne « identifiant » manque", self.accord(code=2)[1])
+        for text in ("", "relu"):
+            self.path.write_text(text, encoding="utf-8")
+            self.assertIn("colonnes « identifiant » : 0", self.accord(code=2)[1])
 
     def test_ce_qui_n_est_pas_un_csv_en_utf_8_est_une_phrase(self):
         content = self.path.read_text(encoding="utf-8-sig")
@@ -586,123 +572,118 @@ class Lecture(Accord):
 
 
 class Conclusions(Accord):
-    """Ce que l'on lit à l'écran, et ce que l'on peut en conclure."""
+    """Ce que l'on lit à l'écran, et ce que l'on peut en conclure. Le juge met 3 partout à V1, et
+    3 + n à V2 pour le cas n : des écarts de 1 à 6, d'intervalle 1,55 à 5,45."""
 
     def setUp(self):
         super().setUp()
         self.export()
 
-    def last_line_of_comparison(self):
-        out = self.accord()[0]
-        return out.partition("V1 → V2")[2].splitlines()[3]
+    def marks(self, summary, name):
+        return 3 + self.number(name) * summary.startswith("- ")
+
+    def answer_to(self, second="V2"):
+        """La dernière phrase de la comparaison d'une version à V1."""
+        return self.accord()[0].partition(f"V1 et {second} comme vous ? ")[2].splitlines()[0]
 
     def fill_by_case(self, first, second):
         """Note V1 et V2, cas par cas : `first(n)` et `second(n)`."""
         self.fill(lambda text: str((second if text.startswith("- ") else first)(self.number(text))))
 
     def test_un_ecran_entier(self):
-        # Vous : 1 à tout V1, et n + 1 à V2 pour le cas n, des écarts de 1 à 6. Le juge : 6 et 8.
-        self.fill_by_case(lambda n: 1, lambda n: n + 1)
+        # Vous : 1 à tout V1, et n à V2 pour le cas n ; écarts de 0 à 5, intervalle 0,55 à 4,45.
+        self.fill_by_case(lambda n: 1, lambda n: n)
         out, err = self.accord()
         self.assertEqual(err, f"Journal : {self.journal_path}\n")
-        # Moyennes : vous (1 + 4,5)/2, juge 7. Biais par cas : (5 + 7 - n)/2, soit 5,5 à 3, moitiés
-        # des écarts 1 à 6 : 4,25 ± 1,95/2. Écarts : 5 six fois, 6, 5, 4, 3, 2 et 1 ; 51/12. Kappa :
-        # somme des carrés 150 + 91, moyenne 241/12. Au hasard : vous, 1 six fois et 2 à 7, de
-        # moyenne 2,75 et de variance 145/12 - 2,75² = 4,52 ; le juge, 7 et 1 ; 4,52 + 1 + 4,25².
-        # 1 - 20,08/23,58 = 0,15.
-        columns = ("moyenne", "exactitude", "concision", "couverture")
-        numbers = ["12", "6", "2.75", "7.00", "+4.25", "+3.28 à +5.22", "4.25", "0.08", "0.15"]
-        labels = ["résumés notés", "cas notés", "vous", "juge", "biais (juge - vous)"]
-        labels += ["intervalle à 95 %", "écart absolu moyen", "part à 1 point près"]
-        labels += ["kappa quadratique"]
-        table = [" " * 19 + "".join(f"{name:>15}" for name in columns)]
-        for label, number in zip(labels, numbers):
-            cells = [number] * 4
-            if label.startswith("kappa"):
-                cells[0] = "-"
-            table.append(f"{label:19}" + "".join(f"{cell:>15}" for cell in cells))
-        start = "\n".join(
-            [
-                "Résumés notés : 12 ; lignes sans note : 0",
-                "",
-                *table,
-                "Biais du juge : moyenne +4.25, exactitude +4.25, concision +4.25, couverture "
-                "+4.25. Ne comparez ses notes qu'entre elles.",
-                "",
-                "V1 → V2 ; cas que vous avez notés dans les deux : 6",
-                "selon vous    : écart +3.50, intervalle à 95 % de +1.55 à +5.45",
-                "selon le juge : écart +2.00, sans intervalle",
-                "Vous trouvez le même sens que le juge : V2 fait mieux que V1.",
-                "",
-                "Vos plus grands désaccords :",
-            ]
-        )
-        self.assertTrue(out.startswith(start + "\n"), out)
+        # Moyennes : vous (1 + 3,5)/2, juge (3 + 6,5)/2 = 4,75. Biais de chaque cas : (2 + 3)/2, le
+        # même, donc sans intervalle. Écarts : 2 six fois, 3 six fois ; 30/12. Kappa : carré moyen
+        # (6 × 4 + 6 × 9)/12 = 6,5. Au hasard : vous, 1 six fois et 1 à 6, de carré moyen 97/12, de
+        # variance 97/12 - 2,25² = 3,02 ; le juge, 3 six fois et 4 à 9, de carré moyen 325/12, de
+        # variance 325/12 - 4,75² = 4,52 ; 3,02 + 4,52 + 2,5² = 13,79 ; 1 - 6,5/13,79 = 0,53.
+        start = """\
+Résumés notés : 12 ; lignes sans note : 0
+
+               cas   vous   juge  biais      intervalle  |écart|  à 1 point  kappa
+moyenne          6   2.25   4.75  +2.50               -     2.50       0.00      -
+exactitude       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
+concision        6   2.25   4.75  +2.50               -     2.50       0.00   0.53
+couverture       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
+Biais établis, car leur intervalle exclut 0 : aucun.
+
+V1 → V2 ; cas que vous avez notés dans les deux : 6
+selon vous    : écart +2.50 ; intervalle à 95 % : +0.55 à +4.45
+selon le juge : écart +3.50 ; intervalle à 95 % : +1.55 à +5.45
+Le juge classe-t-il V1 et V2 comme vous ? Oui.
+
+Vos plus grands désaccords :
+"""
+        self.assertTrue(out.startswith(start), out)
 
     def test_les_trois_plus_grands_desaccords_avec_leur_justification(self):
-        marks = {"Le CV n° 3": "1", "- CV n° 2": "4", "Le CV n° 5": "3", "- CV n° 1": "9"}
-        self.fill(lambda text: marks.get(text, "8" if text.startswith("- ") else "6"))
+        wrong = {"Le CV n° 3": 8, "- CV n° 2": 1, "Le CV n° 5": 0, "- CV n° 1": 5}
+        judges = {"Le": lambda n: 3, "- ": lambda n: 3 + n}
+        self.fill(lambda text: wrong.get(text, judges[text[:2]](self.number(text))))
         lines = {self.text(row): line for line, row in enumerate(self.rows(), 2)}
-        expected = ["Vos plus grands désaccords :"]
-        for text, version, mine, judge in (
-            ("Le CV n° 3", "V1", 1, 6),
-            ("- CV n° 2", "V2", 4, 8),
-            ("Le CV n° 5", "V1", 3, 6),
+        expected = ["", "Vos plus grands désaccords :"]  # écarts : 5, 4 et 3, puis 1
+        for text, version, yours, judge in (
+            ("Le CV n° 3", "V1", 8, 3),
+            ("- CV n° 2", "V2", 1, 5),
+            ("Le CV n° 5", "V1", 0, 3),
         ):
-            case = f"ligne {lines[text]} ({version}, cas n° {self.number(text)})"
-            expected += [f"{case} : vous {mine}.00, juge {judge}.00", "  « Fidèle, un peu long. »"]
-        self.assertEqual(self.accord()[0].splitlines()[-7:], expected)
+            place = f"ligne {lines[text]} ({version}, cas n° {self.number(text)})"
+            expected += [
+                f"{place} : vous {yours}.00, juge {judge}.00",
+                "  « Fidèle, un peu long. »",
+            ]
+        self.assertEqual(self.accord()[0].splitlines()[-8:], expected)
 
-    def test_un_accord_parfait_n_a_pas_de_desaccord(self):
-        self.fill(lambda text: "8" if text.startswith("- ") else "6")
+    def test_un_accord_parfait_n_a_ni_biais_ni_desaccord(self):
+        self.fill_by_case(lambda n: 3, lambda n: 3 + n)
         out = self.accord()[0]
         self.assertNotIn("désaccords", out)
-        self.assertIn("Rien ne montre que le juge note plus haut ou plus bas que vous.", out)
+        self.assertIn("exclut 0 : aucun.", out)
 
     def test_une_justification_ne_commande_pas_le_terminal(self):
         self.justification = "Fidèle\u001b[2J\net\u0007 \u202elong."
-        self.journal_path = self.evaluate("--passages", "1")
-        self.export()
+        self.remake()
         self.fill(lambda text: "1")
         self.assertIn("  « Fidèle [2J et   long. »", self.accord()[0])
 
     def test_des_biais_qui_se_compensent_dans_la_moyenne_sont_dits(self):
         # Écarts de 1 à 6 en exactitude, de -1 à -6 en concision, aucun en couverture.
         self.marks = lambda summary, name: {"exactitude": 8, "concision": 2, "couverture": 5}
-        self.journal_path = self.evaluate("--passages", "1")
-        self.export()
+        self.remake()
         rows = self.rows()
         for row in rows:
             gap = self.number(self.text(row))
             row.update(zip(TITLES, (8 - gap, 2 + gap, 5)))
         self.save(rows)
-        sentence = "\nBiais du juge : exactitude +3.50, concision -3.50. Ne comparez"
-        self.assertIn(sentence, self.accord()[0])
-
-    def test_un_biais_egal_dans_tous_les_cas_est_dit_sans_intervalle(self):
-        self.fill(lambda text: "7" if text.startswith("- ") else "5")
-        self.assertIsNone(self.report()["criteria"]["moyenne"]["interval"])
-        self.assertIn("Biais du juge : moyenne +1.00, exactitude +1.00", self.accord()[0])
+        out = self.accord()[0]
+        self.assertIn("+3.50   +1.55 à +5.45", out)
+        self.assertIn("-3.50   -5.45 à -1.55", out)
+        self.assertIn(
+            "\nBiais établis, car leur intervalle exclut 0 : exactitude, concision.\n", out
+        )
 
     def test_un_biais_dont_l_intervalle_contient_zero_n_est_pas_dit(self):
-        # Biais par cas : ±1, en alternance.
-        self.fill_by_case(lambda n: 6 + (-1) ** n, lambda n: 8 + (-1) ** n)
-        self.assertIn("Rien ne montre que le juge note plus haut", self.accord()[0])
+        self.fill_by_case(lambda n: 3 + (-1) ** n, lambda n: 3 + n + (-1) ** n)  # biais : ±1
+        self.assertIn("-1.14 à +1.14", self.accord()[0])  # 0 ± 2,55 × √(6/5)/√6
+        self.assertIn("exclut 0 : aucun.", self.accord()[0])
 
     def test_sous_six_cas_on_ne_conclut_pas(self):
         self.fill(lambda text: "1" if self.number(text) < 6 else "")
-        out = self.accord()[0]
-        self.assertIn("Pour conclure sur le biais du juge, il faut noter au moins 6 cas.", out)
-        doubt = "On ne peut pas dire si le juge classe V1 et V2 comme vous : "
-        self.assertIn(f"{doubt}il faut noter au moins 6 cas dans les deux versions.\n", out)
+        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+        self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
+        expected = (
+            "On ne peut pas le dire : il faut deux intervalles qui excluent 0, donc au moins 6 "
+        )
+        self.assertEqual(self.answer_to(), expected + "cas.")
 
     def test_l_ecart_selon_vous_et_selon_le_juge_sur_les_memes_resumes(self):
-        # Le juge met 2 de plus à V2, sauf 9 de plus au cas n° 6, que vous ne notez pas.
-        self.marks = lambda summary, name: dict.fromkeys(
-            CRITERIA, 1 if summary.startswith("Le") else 10 if "7" in name else 3
-        )
-        self.journal_path = self.evaluate("--passages", "1", cases=7)
-        self.export()
+        # Le juge met 2 de plus à V2, sauf 9 de plus au cas n° 7, que vous ne notez pas.
+        marks = {"- CV n° 7": 10}
+        self.marks = lambda summary, name: marks.get(summary, 3 if summary[0] == "-" else 1)
+        self.remake(cases=7)
         self.fill_by_case(lambda n: "" if n == 7 else 1, lambda n: n + 1)
         expected = {"cases": 6, "human": 3.5, "human_interval": [1.55, 5.45]}
         expected |= {"judge": 2.0, "judge_interval": None}
@@ -717,8 +698,7 @@ class Conclusions(Accord):
     def test_un_ecart_compte_chaque_cas_une_fois(self):
         numbers = itertools.count()
         self.summary = lambda version, name: f"{version} {name} essai {next(numbers)}"
-        self.journal_path = self.evaluate("--passages", "2", cases=2)
-        self.export()
+        self.remake("--passages", "2", cases=2)
         rows = self.rows()
         seen = set()
         for row in rows:  # cas n° 1 : 2 à V1, 4 à V2, deux fois ; cas n° 2 : 2 et 8, V1 une fois
@@ -732,31 +712,31 @@ class Conclusions(Accord):
         self.assertEqual(self.report()["n"], 7)
         self.assertEqual(self.report()["comparison"]["V2"]["human"], 4)  # (2 + 6)/2
 
-    def test_le_meme_sens_a_la_baisse(self):
-        self.marks = lambda summary, name: dict.fromkeys(
-            CRITERIA, 4 if summary.startswith("- ") else 9
+    def test_un_ecart_trop_petit_pour_se_voir_n_a_pas_de_signe_moins(self):
+        self.fill(lambda text: "4,99" if text == "- CV n° 1" else "5")  # -0,01/6
+        self.assertIn(
+            "selon vous    : écart +0.00 ; intervalle à 95 % : -0.01 à +0.00\n", self.accord()[0]
         )
-        self.journal_path = self.evaluate("--passages", "1")
-        self.export()
+
+    def test_le_meme_sens_a_la_baisse(self):
+        self.marks = lambda summary, name: 9 - self.number(name) * summary.startswith("- ")
+        self.remake()
         self.fill_by_case(lambda n: 9, lambda n: 9 - n)
-        sentence = "Vous trouvez le même sens que le juge : V2 fait moins bien que V1."
-        self.assertEqual(self.last_line_of_comparison(), sentence)
+        self.assertIn("selon vous    : écart -3.50 ;", self.accord()[0])
+        self.assertEqual(self.answer_to(), "Oui.")
 
     def test_le_sens_inverse(self):
         self.fill_by_case(lambda n: 9, lambda n: 9 - n)
-        sentence = "Le juge classe V1 et V2 à l'inverse de vous : précisez la grille avant de le "
-        self.assertEqual(self.last_line_of_comparison(), sentence + "croire.")
+        expected = "Non, c'est l'inverse : précisez la grille avant de le croire."
+        self.assertEqual(self.answer_to(), expected)
 
     def test_on_ne_peut_pas_dire_quand_un_des_deux_ecarts_peut_etre_nul(self):
-        doubt = "On ne peut pas dire si le juge classe V1 et V2 comme vous : "
-        doubt += "l'un des deux écarts peut être nul ; notez plus de cas."
         self.fill_by_case(lambda n: 5, lambda n: 5 + (-1) ** n)  # le vôtre
-        self.assertEqual(self.last_line_of_comparison(), doubt)
-        self.marks = lambda summary, name: dict.fromkeys(CRITERIA, 5)  # celui du juge, toujours nul
-        self.journal_path = self.evaluate("--passages", "1")
-        self.export()
+        self.assertIn("On ne peut pas le dire", self.answer_to())
+        self.marks = lambda summary, name: 5  # celui du juge, toujours nul
+        self.remake()
         self.fill_by_case(lambda n: 1, lambda n: n + 1)
-        self.assertEqual(self.last_line_of_comparison(), doubt)
+        self.assertIn("On ne peut pas le dire", self.answer_to())
 
 
 del Accord  # ses sous-classes seules ont des tests
