@@ -6,7 +6,8 @@
 """Compare des prompts qui résument un CV en trois points ; un modèle, le juge, note les résumés.
 
     python3 eval_cv.py --demo        tout le mécanisme, sans clé, sans réseau et sans rien installer
-    python3 eval_cv.py --limite 1    un seul cas, pour vérifier à peu de frais la clé et les prompts
+    python3 eval_cv.py --limite 1 --passages 1
+                                     un seul cas, quatre appels, pour vérifier clé et prompts
     python3 eval_cv.py               l'évaluation entière : 3 cas, 2 prompts et 3 passages, soit
                                      18 résumés et 18 notations, donc 36 appels payants
 
@@ -15,9 +16,9 @@ Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre s
 
   --cas FICHIER          les cas, une liste JSON de {"input": "le CV", "expected_focus": "ce que
                          le résumé doit faire ressortir"} ; par défaut, cases.json
-  --prompts A B …        les prompts V1, V2… : des fichiers, un par prompt, ou les noms PROMPT_V1
-                         et PROMPT_V2 de ceux du script ; V1 est la référence des autres
-  --limite N             n'évaluer que les N premiers cas ; reprendre ensuite fait les autres
+  --prompts A B …        les prompts V1, V2… : un fichier par prompt, ou PROMPT_V1 et PROMPT_V2,
+                         ceux du script ; V1 est la référence des autres
+  --limite N             n'évaluer que les N premiers cas ; reprendre le journal évalue les autres
   --passages N           combien de fois résumer et noter chaque cas (3)
   --modele NOM           le modèle qui résume (claude-sonnet-5-5)
   --juge NOM             le modèle qui note (le même ; à la reprise, celui du journal)
@@ -28,8 +29,9 @@ Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre s
   --json                 le bilan en JSON sur la sortie standard
   --demo                 sans modèle : les résumés et les notes sont calculés
 
-Codes de sortie : 0, le résultat est là ; 1, rien d'utilisable (aucune note, aucun cas à comparer) ;
-2, commande ou fichier incorrect, ou erreur qui condamne tous les appels ; 130, interruption.
+Codes de sortie : 0, le résultat est là ; 1, il en manque un (aucune note pour V1, ou aucun cas à
+comparer avec une autre version) ; 2, commande ou fichier incorrect, ou erreur qui condamne tous
+les appels ; 130, interruption.
 
 Les parties 1 à 5 du fichier sont l'exercice ; les parties 6 à 8, le journal, la démonstration et la
 ligne de commande. Ailleurs, dans outils/ : une page à lire, l'accord avec le juge, les lots.
@@ -56,7 +58,7 @@ from types import SimpleNamespace
 
 # --- 1. Les prompts et la grille
 
-# Un cas : {"input": "CV - Sophie Martin…", "expected_focus": ce que doit faire ressortir le résumé}
+# Un cas : {"input": "CV - Sophie Martin…", "expected_focus": ce que le résumé doit faire ressortir}
 
 MODEL = "claude-sonnet-5-5"
 MAX_TOKENS = 4096  # la réflexion du modèle comprise
@@ -116,7 +118,7 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "adresse ou modèle inconnu, vérifiez ANTHROPIC_BASE_URL (sans /v1), --modele et --juge",
+    404: "adresse ou modèle inconnu, vérifiez ANTHROPIC_BASE_URL (sans /v1) et le nom du modèle",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -173,8 +175,8 @@ def client():
 
 
 def fault_of(error):
-    """Rend un `Arret` pour une exception du SDK après laquelle tous les appels échoueraient, un
-    `Impossible` pour une autre, et telle quelle une erreur de programmation."""
+    """Change une exception du SDK en `Arret` si tous les appels échoueraient de même, et sinon en
+    `Impossible` ; rend telle quelle une erreur de programmation."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
             return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez --demo")
@@ -185,10 +187,9 @@ def fault_of(error):
     except (AttributeError, TypeError, KeyError):
         reason = error
     quoted = f"« {masked(reason)} »"
-    if "credit balance" in quoted:
-        status = 402  # l'API répond 400
-    if status in DOOMED:
-        return Arret(f"{DOOMED[status]} (HTTP {status} : {quoted})")
+    doom = 402 if "credit balance" in quoted else status  # l'API répond alors 400
+    if doom in DOOMED:
+        return Arret(f"{DOOMED[doom]} (HTTP {status} : {quoted})")
     if status:
         return Impossible(f"échec de l'appel, HTTP {status} : {quoted}")
     origin = error
@@ -240,7 +241,7 @@ def complete_text(answer):
         if stop == "max_tokens":
             raise Impossible(f"réponse tronquée à {MAX_TOKENS} tokens, réflexion comprise")
         if stop == "refusal":
-            raise Impossible("refus")
+            raise Impossible("le modèle a refusé de répondre")
         if stop != "end_turn":
             raise Impossible(f"fin inattendue ({str(stop):.40})")
     if not has_words(text):
@@ -398,7 +399,8 @@ def case_means(passes, missing=None):
 
 
 def averages(means):
-    """La moyenne des cas notés, {"moyenne": 6.89, "exactitude": 7.0, …} ; None partout sans eux."""
+    """Les moyennes des cas notés, à 2 décimales, {"moyenne": 6.89, "exactitude": 7.0, …} ; toutes
+    valent None si aucun cas n'est noté."""
     graded = [mean for mean in means if mean]
     if not graded:
         return dict.fromkeys(MEASURES)
@@ -407,9 +409,9 @@ def averages(means):
 
 def report_of(passes):
     """Le bilan d'une version : {"average": 6.89, "by_criteria": {"exactitude": 7.0, …}, "by_pass":
-    [6.67, 7.17], "graded": 5, "impossible": {"notation : refus": 1}, "bounds": [5.72, 7.39] (si les
-    notes manquantes valaient le minimum, ou le maximum), "checks": {"trois points": [5, 6], …}}
-    (des résumés qui passent, des résumés reçus)."""
+    [6.67, 7.17], "graded": 5, "impossible": {"notation : réponse vide": 1}, "bounds": [5.72, 7.39],
+    "checks": {"trois points": [5, 6], …}}. "bounds" : la moyenne si les notes manquantes valaient
+    toutes le minimum, ou le maximum ; "checks" : les résumés qui passent, et les résumés reçus."""
     results = sum(passes, [])
     mean = averages(case_means(passes))
     received = [result["checks"] for result in results if result["summary"] is not None]
@@ -544,13 +546,13 @@ def goal_sentence(comparison):
     if not any(GOALS[name] for name in CRITERIA):
         wanted.append("aucun critère en baisse")
     missed = [f"{name} {changes[name]:+.2f}" for name in MEASURES if changes[name] < GOALS[name]]
-    sentence = f"Sur {comparison['cases']} cas, objectif ({', '.join(wanted)}) "
-    sentence += f"non atteint : {', '.join(missed)}" if missed else "atteint"
+    sentence = f"Sur {comparison['cases']} cas, l'objectif ({', '.join(wanted)}) "
+    sentence += f"n'est pas atteint : {', '.join(missed)}." if missed else "est atteint."
     if not comparison["goal_certain"]:
         low, high = comparison["difference_bounds"]
-        sentence += " ; mais les notes manquantes peuvent en décider autrement : selon elles, "
-        sentence += f"l'écart de moyenne irait de {low:+.2f} à {high:+.2f}"
-    return sentence + "."
+        sentence += " Les notes manquantes peuvent changer cette conclusion : selon leur valeur, "
+        sentence += f"l'écart de moyenne irait de {low:+.2f} à {high:+.2f}."
+    return sentence
 
 
 def beyond_sentence(first, second, comparison):
@@ -620,13 +622,22 @@ def named(path):
     """Change une erreur du système, ou de codage, en un `Arret` qui nomme le fichier."""
     try:
         yield
-    except BrokenPipeError:  # la sortie lue par `head` : voir `launch`
+    except BrokenPipeError:  # voir `display`
         raise
     except OSError as error:
         text = SYSTEM.get(error.errno, f"le système répond « {error.strerror} »")
         raise Arret(f"{path} : {text}") from None
     except UnicodeDecodeError:
         raise Arret(f"{path} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
+
+
+def display(text):
+    """Affiche un texte sur la sortie standard, que `| head` peut cesser de lire."""
+    try:
+        with named("la sortie standard"):
+            print(text, flush=True)
+    except BrokenPipeError:
+        pass
 
 
 def load_prompt(name):
@@ -641,7 +652,8 @@ def load_prompt(name):
         raise Arret(f"{name} : un emoji y est coupé en deux, corrigez-le")
     found = PLACEHOLDER.search(text)
     if found:
-        raise Arret(f"{name} : retirez {found[0]}, le script ajoute lui-même le CV à la fin")
+        advice = "le script ajoute lui-même le texte du cas à la fin"
+        raise Arret(f"{name} : retirez {found[0]}, {advice}")
     return text
 
 
@@ -660,7 +672,7 @@ def check_cases(cases, path):
                 raise Arret(f"{place}, « {key} » : un emoji y est coupé en deux, corrigez-le")
         first = numbers.setdefault(" ".join(case["input"].split()), number)
         if first != number:
-            raise Arret(f"{path} : les cas n° {first} et {number} sont le même CV, ôtez-en un")
+            raise Arret(f"{path} : les cas n° {first} et {number} ont le même texte, ôtez-en un")
 
 
 def load_cases(path):
@@ -871,9 +883,10 @@ def words(text):
 
 
 def demo_ask(params):
-    """Prend la place de `ask`, mais calcule tout. Le résumé : trois lignes du CV, avec un tiret si
-    le prompt en a. Les notes : la part des mots du résumé qui sont dans le CV, celle de ses trois
-    points, et la part des mots attendus qui sont dans le résumé, à tour de rôle s'il le faut."""
+    """Prend la place de `ask`, mais calcule tout. Le résumé est fait de trois lignes du CV, avec un
+    tiret si le prompt en a. Les notes : la part des mots du résumé qui sont dans le CV, celle des
+    trois points attendus, et la part des mots attendus qui sont dans le résumé ; s'il y a plus de
+    trois critères, on recommence."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
     if "output_config" not in params:
@@ -886,7 +899,7 @@ def demo_ask(params):
     faithful = len(used & words(cv)) / max(1, len(used))
     covered = len(used & expected) / max(1, len(expected))
     shares = [faithful, min(3, points) / 3, covered]
-    notes = {"justification": "Note obtenue par comptage : aucun modèle n'a lu ce résumé."}
+    notes = {"justification": "Note calculée : aucun modèle n'a lu ce résumé."}
     for number, name in enumerate(CRITERIA):
         notes[name] = SCALE[round(shares[number % 3] * (len(SCALE) - 1))]
     return json.dumps(notes)
@@ -899,7 +912,9 @@ def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
 
     def refuse(message):
-        raise Arret(f"commande refusée : « {' '.join(argv)} » ; voyez les options avec --help")
+        typed = " ".join([Path(sys.argv[0]).name, *argv])
+        fault = "une option est inconnue, ou une valeur manque ou est de trop"
+        raise Arret(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 
     parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     parser.error = refuse
@@ -981,15 +996,21 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        answer = None
+        lost_calls = 1 if "output_config" in params else 2
         try:
             answer = ask(params)
+        except Impossible:
+            count(missing=lost_calls)
+            raise
+        try:
             check_answer(params, answer)
             count(received=1)
         except Impossible:
-            count(missing=1 if "output_config" in params else 2)
-            if answer is None:  # rien n'est arrivé
-                raise
+            count(missing=lost_calls)
+        except (
+            Exception
+        ):  # une erreur de programmation : elle sera levée une fois la réponse écrite
+            pass
         return answer
 
     return ask_and_count
@@ -1027,9 +1048,9 @@ def screen(journal, reports, comparisons):
     for version, report in reports.items():
         passes = ", ".join(map(mark_text, report["by_pass"]))
         lines += ["", f"{names[version]}, moyenne de chaque passage : {passes}", headline(report)]
-        shares = [f"{name} {n} sur {came}" for name, (n, came) in report["checks"].items()]
+        shares = [f"{name} : {n} sur {came}" for name, (n, came) in report["checks"].items()]
         if shares:
-            lines.append(f"Contrôles par code : {', '.join(shares)}")
+            lines.append(f"Contrôles par code | {' | '.join(shares)}")
     for second, comparison in comparisons.items():
         lines += ["", *comparison_lines("V1", second, comparison)]
     if journal.usage["input_tokens"]:
@@ -1103,8 +1124,7 @@ def show(given, journal, results, resume):
     reports = {version: report_of(passes) for version, passes in results.items()}
     comparisons = {v: compare(results["V1"], results[v]) for v in list(results)[1:]}
     text = as_json if given["json"] else screen
-    with named("la sortie standard"):
-        print(text(journal, reports, comparisons), flush=True)
+    display(text(journal, reports, comparisons))
     if any(report["impossible"] for report in reports.values()):
         tell(f"Il manque des notes. Pour ne redemander qu'elles : {resume}")
     elif journal.plan["limite"]:
@@ -1125,12 +1145,9 @@ def launch(program, doc, argv=None):
             stream.reconfigure(errors="replace")
     try:
         if "-h" in argv or "--help" in argv:
-            with named("la sortie standard"):
-                print(doc.strip(), flush=True)
+            display(doc.strip())
             return 0
         return program(argv)
-    except BrokenPipeError:  # `| head` a lu ce qu'il voulait
-        return 0
     except KeyboardInterrupt:
         tell(f"{name} : interrompu")
         return 130

@@ -372,7 +372,7 @@ class Feuille(Accord):
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments in ([], ["a.csv", "b.csv"], ["a.csv", "--exportez"], ["a.csv", "--journal"]):
             err = self.main(accord.command, *arguments, code=2)[1]
-            self.assertIn(f"commande refusée : « {' '.join(arguments)} »", err)
+            self.assertIn("commande refusée, une option est inconnue", err)
         err = self.accord("--exporter", "--nombre", "0", code=2)[1]
         self.assertIn("--nombre : un nombre entier de 1 à 9999 est attendu, et non « 0 »", err)
 

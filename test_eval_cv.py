@@ -420,7 +420,10 @@ class JamaisDeNoteInventee(WithApi):
         self.assertIn("tronquée", self.cause(message(json.dumps(GOOD), "max_tokens")))
 
     def test_refus_meme_avec_des_notes_valables(self):
-        self.assertEqual(self.cause(message(json.dumps(GOOD), "refusal")), "notation : refus")
+        self.assertEqual(
+            self.cause(message(json.dumps(GOOD), "refusal")),
+            "notation : le modèle a refusé de répondre",
+        )
 
     def test_fin_inattendue(self):
         self.assertIn("pause_turn", self.cause(message(json.dumps(GOOD), "pause_turn")))
@@ -779,7 +782,7 @@ class ControlesParCode(WithApi):
         checks = json.loads(out)["versions"]["V1"]["checks"]
         self.assertEqual(checks, {"trois points": [1, 2], "25 mots au plus": [1, 2]})
         out, _ = self.script("--reprendre", str(self.journal()))
-        self.assertIn("trois points 1 sur 2, 25 mots au plus 1 sur 2", out)
+        self.assertIn("trois points : 1 sur 2 | 25 mots au plus : 1 sur 2", out)
 
     def test_sans_controle_rien_ne_s_affiche(self):
         checks = 'CHECKS = {"trois points": three_points, "25 mots au plus": short_points}'
@@ -928,12 +931,14 @@ class Comparaison(unittest.TestCase):
     def test_objectif_atteint(self):
         comparison, text = self.compare([5, 6], [6, 7])
         self.assertIs(comparison["goal_met"], True)
-        self.assertIn("Sur 2 cas, objectif (moyenne +1, aucun critère en baisse) atteint.", text)
+        self.assertIn(
+            "Sur 2 cas, l'objectif (moyenne +1, aucun critère en baisse) est atteint.", text
+        )
 
     def test_objectif_manque_par_la_moyenne(self):
         comparison, text = self.compare([5, 6], [6, 6])
         self.assertIs(comparison["goal_met"], False)
-        self.assertIn("non atteint : moyenne +0.50.", text)
+        self.assertIn("n'est pas atteint : moyenne +0.50.", text)
 
     def test_objectif_manque_par_un_critere(self):
         after = graded(9)
@@ -941,7 +946,7 @@ class Comparaison(unittest.TestCase):
         comparison = eval_cv.compare([graded(5)], [after])
         self.assertIs(comparison["goal_met"], False)
         text = "\n".join(eval_cv.comparison_lines("V1", "V2", comparison))
-        self.assertIn("non atteint : exactitude -1.00.", text)
+        self.assertIn("n'est pas atteint : exactitude -1.00.", text)
 
     def test_un_critere_stable_n_est_pas_une_baisse(self):
         after = graded(9)
@@ -951,7 +956,7 @@ class Comparaison(unittest.TestCase):
     def test_un_autre_objectif_est_nomme(self):
         with patch.dict(eval_cv.GOALS, moyenne=0.5, concision=2):
             text = self.compare([5], [6])[1]
-        self.assertIn("(moyenne +0.5, concision +2) non atteint", text)
+        self.assertIn("(moyenne +0.5, concision +2) n'est pas atteint", text)
 
     def test_sans_note_manquante_les_bornes_sont_l_ecart(self):
         comparison, text = self.compare([5, 6], [7, 7])
@@ -964,7 +969,7 @@ class Comparaison(unittest.TestCase):
         comparison, text = self.compare([5, 6], [8, None])
         self.assertEqual(comparison["difference_bounds"], [-1.5, 3.5])
         self.assertEqual((comparison["goal_met"], comparison["goal_certain"]), (True, False))
-        self.assertRegex(text, "Sur 1 cas, objectif .* atteint ; mais les notes manquantes peuvent")
+        self.assertRegex(text, "Sur 1 cas, l'objectif .* est atteint. Les notes manquantes peuvent")
         self.assertIn("irait de -1.50 à +3.50.", text)
 
     def test_objectif_manque_mais_pas_avec_certitude(self):
@@ -972,7 +977,7 @@ class Comparaison(unittest.TestCase):
         comparison, text = self.compare([5, None], [5, 8])
         self.assertEqual(comparison["difference_bounds"], [-1.0, 4.0])
         self.assertEqual((comparison["goal_met"], comparison["goal_certain"]), (False, False))
-        self.assertRegex(text, r"non atteint : moyenne \+0.00 ; mais les notes manquantes")
+        self.assertRegex(text, r"n'est pas atteint : moyenne \+0.00. Les notes manquantes")
 
     def test_objectif_certain_malgre_une_note_manquante(self):
         # Neuf cas gagnent 5 points ; le dixième en perd 5 au pire : (45 - 5) / 10 = 4.
@@ -1291,7 +1296,7 @@ class Reprendre(WithApi):
         self.script("--passages", "1", code=1)
         journal = eval_cv.load_journal(str(self.journal()))
         causes = eval_cv.report_of(eval_cv.reread(journal)["V1"])["impossible"]
-        self.assertEqual(causes, {"notation : refus": 3})
+        self.assertEqual(causes, {"notation : le modèle a refusé de répondre": 3})
 
     def test_une_ligne_coupee_est_dite_et_redemandee_une_fois(self):
         self.script("--passages", "1")
@@ -1709,7 +1714,7 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("--modele et --juge (HTTP 404 : « model: nope »)", err)
+        self.assertIn("le nom du modèle (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
@@ -1897,7 +1902,7 @@ class LigneDeCommande(WithApi):
         self.api.grade = lambda text: message("", "refusal")
         out, _ = self.script("--passages", "1", code=1)
         self.assertIn("Moyenne : indisponible", out)
-        self.assertIn("3 × notation : refus", out)
+        self.assertIn("3 × notation : le modèle a refusé de répondre", out)
         self.assertIn("aucun cas n'est noté dans les deux versions", out)
 
     def test_aucun_cas_a_comparer_est_le_code_1(self):
@@ -1945,7 +1950,8 @@ class LigneDeCommande(WithApi):
         commands = (["--inconnu"], ["--cas"], ["--json=oui"], ["fichier.json", "--demo"], ["--hel"])
         for arguments in commands:
             err = self.refused(*arguments)
-            self.assertIn(f"commande refusée : « {' '.join(arguments)} »", err)
+            self.assertIn("commande refusée, une option est inconnue", err)
+            self.assertIn(f" {' '.join(arguments)} »", err)
             self.assertIn("--help", err)
 
     def test_l_aide_est_la_documentation_du_script(self):
@@ -2048,12 +2054,12 @@ Résumés : claude-sonnet-5-5 ; notes : claude-sonnet-5-5
 V1 (PROMPT_V1), moyenne de chaque passage : 6.00
 Moyenne : 6.00/10 | exactitude : 8.00 | concision : 4.00 | couverture : 6.00 | \
 notations impossibles : 0
-Contrôles par code : trois points 0 sur 6, 25 mots au plus 0 sur 6
+Contrôles par code | trois points : 0 sur 6 | 25 mots au plus : 0 sur 6
 
 V2 (PROMPT_V2), moyenne de chaque passage : 7.00
 Moyenne : 7.00/10 | exactitude : 8.00 | concision : 6.00 | couverture : 7.00 | \
 notations impossibles : 0
-Contrôles par code : trois points 6 sur 6, 25 mots au plus 6 sur 6
+Contrôles par code | trois points : 6 sur 6 | 25 mots au plus : 6 sur 6
 
 V1 → V2 ; cas notés dans les deux versions : 6
                 V1     V2   écart
@@ -2062,7 +2068,7 @@ exactitude    8.00   8.00   +0.00
 concision     4.00   6.00   +2.00
 couverture    6.00   7.00   +1.00
 V1 : 6.00/10 → V2 : 7.00/10 (+1.00)
-Sur 6 cas, objectif (moyenne +1, aucun critère en baisse) atteint.
+Sur 6 cas, l'objectif (moyenne +1, aucun critère en baisse) est atteint.
 Pour d'autres cas : écart +1.00, intervalle à 95 % de -0.47 à +2.47. Il contient 0 : on ne sait \
 pas laquelle des deux versions fait mieux. Un gain de 1 en moyenne est possible, mais pas établi. \
 Il faudrait de l'ordre de 18 cas pour voir un tel gain quatre fois sur cinq.

@@ -638,7 +638,7 @@ class Envoi(WithBatches):
         for option in ("--trouve", "--perdu"):
             err = self.lots(option, "msgbatch_0", code=2)[1]
             self.assertIn("--trouve et --perdu vont avec --reprendre JOURNAL", err)
-            self.assertIn(f"« {option} »", self.main(lots.command, option, code=2)[1])
+            self.assertIn(f"{option} »", self.main(lots.command, option, code=2)[1])
         both = ("--trouve", "a", "--perdu", "b")
         self.assertIn("commande refusée", self.main(lots.command, *both, code=2)[1])
         self.assertEqual(list(self.folder.iterdir()), [])
@@ -766,7 +766,7 @@ class GenererCas(WithApi):
             (self.case(expected_focus=3), "« expected_focus » vide"),
             (self.case(input="CV \ud83d"), "« input » illisible, un emoji y est coupé en deux"),
             (message("{", "max_tokens"), "réponse tronquée à 4096 tokens, réflexion comprise"),
-            (message("", "refusal"), "refus"),
+            (message("", "refusal"), "le modèle a refusé de répondre"),
         ]:
             self.path.unlink(missing_ok=True)
             out = self.outputs(answer, self.case())
@@ -781,7 +781,9 @@ class GenererCas(WithApi):
     def test_rien_d_utilisable_donne_le_code_1(self):
         refusal = message("", "refusal")
         out = self.outputs(refusal, refusal, code=1)
-        self.assertEqual(out, f"{self.path.resolve()} : 0 cas de plus.\n  2 × refus\n")
+        self.assertEqual(
+            out, f"{self.path.resolve()} : 0 cas de plus.\n  2 × le modèle a refusé de répondre\n"
+        )
         self.assertFalse(self.path.exists())
 
     def test_une_erreur_qui_condamne_tout_dit_ce_qui_est_garde(self):
@@ -898,7 +900,7 @@ class GenererCas(WithApi):
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
             (["1", absent], f"FICHIER {absent} : ce fichier ou ce dossier n'existe pas"),
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
-            (["1"], "commande refusée : « 1 »"),
+            (["1"], "commande refusée, une option est inconnue"),
         ]:
             out, err = self.generate(*arguments, code=2)
             self.assertIn(expected, err)

@@ -291,7 +291,7 @@ class Contexte(Page):
             [
                 "Moyenne : 5,75/10 | exactitude : 5,75 | concision : 5,75 | couverture : 5,75"
                 " | notations impossibles : 1",
-                "  1 × notation : refus",
+                "  1 × notation : le modèle a refusé de répondre",
                 "  moyenne entre 4,75 (notes manquantes à 0) et 7,25 (à 10)",
                 "Moyenne de chaque passage : 5,50 ; 8,00",
                 "Résumés qui passent les contrôles par code : trois points, 4 sur 4 ; "
@@ -349,12 +349,15 @@ class Cas(Page):
         self.evaluate({"CV un": [5], "CV deux": [None]})
         [good, bad] = texts("<article>(.*?)</article>", self.page())
         self.assertNotIn("pas de note", good)
-        self.assertRegex(bad, "^Version 1, CV deux.*Passage 1 : pas de notenotation : refus$")
+        self.assertRegex(
+            bad,
+            "^Version 1, CV deux.*Passage 1 : pas de notenotation : le modèle a refusé de répondre$",
+        )
 
     def test_un_resume_manquant_dit_sa_cause(self):
         self.one_case(lambda text: message("", "refusal"), lambda text: notes(5), code=1)
         [article] = texts("<article>(.*?)</article>", self.page())
-        self.assertEqual(article, "Passage 1 : pas de noterésumé : refus")
+        self.assertEqual(article, "Passage 1 : pas de noterésumé : le modèle a refusé de répondre")
 
     def test_ce_qui_n_a_pas_ete_demande_n_est_pas_une_notation_impossible(self):
         self.evaluate({"CV un": [5], "CV deux": [6]})
@@ -696,7 +699,7 @@ class Commande(Page):
     def test_une_option_inconnue_est_refusee(self):
         done = self.tool("--couleur", "x.jsonl")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("commande refusée : « --couleur x.jsonl »", done.stderr)
+        self.assertIn("commande refusée, une option est inconnue", done.stderr)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "propre à Linux")
     def test_une_sortie_pleine_est_une_phrase_et_la_page_est_ecrite(self):

@@ -388,8 +388,7 @@ def command(argv):
         report = report_of(marked, whole, skipped, list(results))
         lines = [json.dumps(report, indent=2)] if options.json else screen(report, whole)
         code = 0 if marked else 1
-    with named("la sortie standard"):
-        print("\n".join(lines), flush=True)
+    eval_cv.display("\n".join(lines))
     return code
 
 

@@ -135,8 +135,7 @@ def command(argv):
         lines += [f"  {count} × {cause}" for cause, count in causes.items()]
         if added:
             lines.append("Relisez-les, ce sont des brouillons.")
-        with eval_cv.named("la sortie standard"):
-            print("\n".join(lines), flush=True)
+        eval_cv.display("\n".join(lines))
     return 0 if added else 1
 
 

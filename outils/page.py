@@ -362,8 +362,7 @@ def command(argv):
         shutil.copymode(path, draft)  # qui ne peut pas lire le journal ne lit pas la page
     with named(target):
         os.replace(draft, target)
-    with named("la sortie standard"):
-        print(f"Page à lire : {target}", flush=True)
+    eval_cv.display(f"Page à lire : {target}")
     return 0
 
 
