@@ -622,8 +622,8 @@ class Envoi(WithBatches):
         before = self.journal().read_bytes()
         path = self.journal()
         for declared, expected in [
-            (["--perdu", "msgbatch_7"], "n'attend pas le lot msgbatch_7 (il attend : aucun)"),
-            (["--trouve", "msgbatch_7"], "n'attend pas le lot inconnu (il attend : aucun)"),
+            (["--perdu", "msgbatch_7"], "n'attend pas le lot msgbatch_7, il n'en attend aucun"),
+            (["--trouve", "msgbatch_7"], "n'attend pas le lot inconnu, il n'en attend aucun"),
         ]:
             self.assertIn(f"{path} : ce journal {expected}", self.resume(*declared, code=2)[1])
         self.assertEqual(path.read_bytes(), before)
@@ -632,7 +632,7 @@ class Envoi(WithBatches):
         self.polls += [401]
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_9", code=2)[1]
-        self.assertIn("n'attend pas le lot msgbatch_9 (il attend : msgbatch_0)", err)
+        self.assertIn("n'attend pas le lot msgbatch_9, il attend msgbatch_0", err)
 
     def test_trouve_et_perdu_veulent_un_journal(self):
         for option in ("--trouve", "--perdu"):

@@ -350,8 +350,7 @@ class Cas(Page):
         [good, bad] = texts("<article>(.*?)</article>", self.page())
         self.assertNotIn("pas de note", good)
         self.assertRegex(
-            bad,
-            "^Version 1, CV deux.*Passage 1 : pas de notenotation : le modèle a refusé de répondre$",
+            bad, "^Version 1, CV deux.*Passage 1 : pas de notenotation : le modèle a refusé"
         )
 
     def test_un_resume_manquant_dit_sa_cause(self):

@@ -225,8 +225,9 @@ def declare(path, trouve=None, perdu=None):
     journal = eval_cv.load_journal(path)
     batch_id = perdu or UNKNOWN
     if batch_id not in journal.batches:
-        names = ", ".join(journal.batches) or "aucun"
-        raise Arret(f"{path} : ce journal n'attend pas le lot {batch_id} (il attend : {names})")
+        names = ", ".join(journal.batches)
+        expected = f"il attend {names}" if names else "il n'en attend aucun"
+        raise Arret(f"{path} : ce journal n'attend pas le lot {batch_id}, {expected}")
     if trouve:
         name_batch(journal, trouve)
         return
