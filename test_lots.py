@@ -733,6 +733,9 @@ class GenererCas(WithApi):
         self.generate("90", self.path)
         asked = [sent["messages"][0]["content"] for sent in self.api.requests]
         self.assertEqual(len(set(asked)), 90)  # 9 domaines, 5 situations, 2 consignes
+        domains = {text.partition("domaine : ")[2].partition(" ;")[0] for text in asked}
+        expected = "santé bâtiment comptabilité logiciel école vente droit cuisine art"
+        self.assertEqual(domains, set(expected.split()))
         self.assertEqual(sum("Aucune réalisation ne doit" in text for text in asked), 45)
 
     def test_les_profils_continuent_apres_ceux_du_fichier(self):
@@ -818,7 +821,7 @@ class GenererCas(WithApi):
         def grade(text):
             number = next(numbers)
             if number >= 2:
-                over.wait(60)
+                over.wait()
             return self.case(input=f"CV n° {number}")
 
         self.api.grade = grade
