@@ -1007,10 +1007,8 @@ def with_progress(ask, to_do):
             count(received=1)
         except Impossible:
             count(missing=lost_calls)
-        except (
-            Exception
-        ):  # une erreur de programmation : elle sera levée une fois la réponse écrite
-            pass
+        except Exception:
+            pass  # une erreur de programmation, levée plus tard, une fois la réponse écrite
         return answer
 
     return ask_and_count
