@@ -581,6 +581,21 @@ class AutreModele(WithApi):
         self.assertEqual(data["comparison"]["cases"], 3)
         self.assertEqual(len(self.records()), 1 + 12)
 
+    def test_sans_nom_de_modele_c_est_celui_de_la_fonction_qui_s_affiche(self):
+        def mon_modele(params):
+            return model(params)
+
+        data = self.json("--passages", "1", ask=mon_modele)
+        self.assertEqual(data["models"], dict.fromkeys(("model", "judge"), "mon_modele"))
+        self.assertEqual(self.resume(ask=model)[0]["models"], data["models"])
+        data = self.json("--passages", "1", "--modele", "m", ask=mon_modele)
+        self.assertEqual(data["models"], dict.fromkeys(("model", "judge"), "m"))
+
+    def test_la_reprise_se_fait_depuis_python(self):
+        err = self.script("--limite", "1", ask=model)[1]
+        self.assertIn(f"eval_cv.main(['--reprendre', {str(self.journal())!r}], ask=…)", err)
+        self.assertNotIn(sys.executable, err.partition("Pour en faire une page")[0])
+
     def test_un_message_du_sdk_convient_aussi(self):
         def ask(params):
             return eval_cv.as_message({**message(model(params)), "model": params["model"]})
@@ -956,7 +971,10 @@ class Comparaison(unittest.TestCase):
     def test_un_autre_objectif_est_nomme(self):
         with patch.dict(eval_cv.GOALS, moyenne=0.5, concision=2):
             text = self.compare([5], [6])[1]
-        self.assertIn("(moyenne +0.5, concision +2) n'est pas atteint", text)
+        self.assertIn("(moyenne +0.5, concision +2, aucun autre critère en baisse) n'est pas", text)
+        with patch.dict(eval_cv.GOALS, dict.fromkeys(CRITERIA, 2), moyenne=0):
+            text = self.compare([5], [6])[1]
+        self.assertIn("(exactitude +2, concision +2, couverture +2) n'est pas", text)
 
     def test_sans_note_manquante_les_bornes_sont_l_ecart(self):
         comparison, text = self.compare([5, 6], [7, 7])
@@ -1035,6 +1053,13 @@ class AuDelaDeCesCas(unittest.TestCase):
         for low, high in [(-0.5, 2), (0, 1)]:
             self.assertIn(text, self.sentence(low, high))
 
+    def test_un_gain_exclu_ne_demande_pas_d_autres_cas(self):
+        advice = "Plutôt que d'ajouter des cas, changez V2."
+        for low, high in [(-0.5, 0.99), (0, 0.5), (-2, -0.1)]:
+            self.assertIn(advice, self.sentence(low, high))
+        for low, high in [(-0.5, 1), (0.1, 0.9)]:
+            self.assertNotIn(advice, self.sentence(low, high))
+
     def test_pas_de_nombre_de_cas_quand_on_sait_ou_qu_un_tel_gain_est_exclu(self):
         for low, high in [(0.1, 2), (-2, -0.1), (-0.5, 0.99)]:
             self.assertNotIn("de l'ordre", self.sentence(low, high))
@@ -1053,7 +1078,7 @@ class AuDelaDeCesCas(unittest.TestCase):
     def test_le_meme_ecart_partout(self):
         comparison = eval_cv.compare([graded(*[2] * 6)], [graded(*[4] * 6)])
         sentence = eval_cv.beyond_sentence("V1", "V2", comparison)
-        self.assertIn("rien conclure : l'écart est le même", sentence)
+        self.assertIn("pas d'intervalle : tous ces cas ont le même écart", sentence)
 
 
 class FichiersRefuses(WithApi):
@@ -1315,6 +1340,16 @@ class Reprendre(WithApi):
             err = self.script("--reprendre", str(self.journal()))[1]
             self.assertEqual(err.count("illisible"), 1)
             self.assertIn(named, err)
+
+    def test_aucune_ligne_n_arrete_la_lecture(self):
+        self.script("--demo", "--passages", "1")
+        lines = ["{", "[" * 100_000, '{"request": {}}', '{"batch": "b"}', "3"]
+        lines.append('{"request": 3, "version": "V1", "pass": 1}')
+        lines.append('{"request": {}, "version": "V1", "pass": 1, "message": "texte"}')  # lisible
+        with self.journal().open("a") as file:
+            file.write("\n" + "\n".join(lines))
+        err = self.script("--reprendre", str(self.journal()))[1]
+        self.assertIn(" : 14, 15, 16, 17, 18, 19\n", err)
 
     def test_un_journal_enregistre_par_un_editeur(self):
         self.script("--passages", "1")
@@ -1695,7 +1730,7 @@ class Condamne(WithApi):
         self.api.summary = lambda _: (status, error(kind, text))
         err = self.script("--paralleles", "1", code=2)[1]
         self.assertLess(len(self.api.requests), 5)
-        self.assertIn(f'--reprendre "{self.journal()}"', err)
+        self.assertNotIn("Pour reprendre", err)  # rien n'est arrivé
         return err
 
     def test_cle_refusee(self):
@@ -1714,11 +1749,11 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("le nom du modèle (HTTP 404 : « model: nope »)", err)
+        self.assertIn("d'ANTHROPIC_BASE_URL (sans /v1) (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
-        self.assertIn("ANTHROPIC_BASE_URL (sans /v1)", self.script(code=2)[1])
+        self.assertIn("d'ANTHROPIC_BASE_URL (sans /v1)", self.script(code=2)[1])
 
     def test_un_reseau_coupe_en_route_laisse_des_causes_et_la_commande_de_reprise(self):
         eval_cv.client().max_retries = 0
@@ -1823,8 +1858,11 @@ class Avancement(WithApi):
     def test_dans_un_vrai_terminal(self):
         import pty
 
+        for name in ("eval_cv.py", "cases.json"):  # sans outils/ : après, rien ne s'affiche
+            self.file(name, (HERE / name).read_bytes())
         reader, terminal = pty.openpty()
-        command = [sys.executable, str(HERE / "eval_cv.py"), "--demo", "--sortie", str(self.folder)]
+        script = str(self.folder / "eval_cv.py")
+        command = [sys.executable, script, "--demo", "--sortie", str(self.folder / "r")]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal)
         os.close(terminal)
         received = b""
@@ -1895,7 +1933,7 @@ class LigneDeCommande(WithApi):
 
     def test_les_tokens_sont_a_l_ecran(self):
         out, _ = self.script("--passages", "1")  # 12 appels de 100 et 20 tokens
-        self.assertIn("Tokens : 1200 en entrée, 240 en sortie", out)
+        self.assertIn("Tokens, reprises comprises : 1200 en entrée, 240 en sortie", out)
         self.assertNotIn("Tokens", self.script("--demo")[0])
 
     def test_aucune_note_est_le_code_1(self):
@@ -2073,7 +2111,7 @@ Pour d'autres cas : écart +1.00, intervalle à 95 % de -0.47 à +2.47. Il conti
 pas laquelle des deux versions fait mieux. Un gain de 1 en moyenne est possible, mais pas établi. \
 Il faudrait de l'ordre de 18 cas pour voir un tel gain quatre fois sur cinq.
 
-Tokens : 2400 en entrée, 480 en sortie
+Tokens, reprises comprises : 2400 en entrée, 480 en sortie
 """
         self.assertEqual(out.replace("\r\n", "\n"), expected)
         self.assertEqual(err.count("\n"), 2)  # le journal, la page
@@ -2133,6 +2171,15 @@ class AutresGrilles(WithApi):
         out = self.evaluate(dict.fromkeys(names, "?"), "range(1, 6)", CASES, "--demo")
         self.assertIn("critère 4 : ", out)
 
+    def test_un_objectif_par_nom_et_pas_d_autre(self):
+        goals = 'GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}'
+        for changed in ('GOALS = {"moyenne": 1}', goals.replace("}", ', "ton": 0}')):
+            copy = self.copy((goals, changed))
+            command = [sys.executable, copy, "--demo"]
+            done = subprocess.run(command, capture_output=True, env=os.environ)
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (2, 1), done.stderr)
+            self.assertIn(b"GOALS : ", done.stderr)
+
     def test_un_critere_au_nom_reserve_est_refuse_par_son_nom(self):
         for name in ("moyenne", "justification"):
             copy = self.copy(('    "exactitude": ', f'    "{name}": '))
@@ -2167,6 +2214,11 @@ class Demonstration(WithApi):
         (blocked / "__init__.py").write_text("__version__ = '0.77.0'")
         err = self.ended(self.process(PYTHONPATH=str(self.folder)), code=2)[1]
         self.assertNotIn("trop ancien", err)
+
+    def test_elle_se_dit_sans_modele_quoi_qu_on_demande(self):
+        name = "aucun modèle (démonstration)"
+        out, _ = self.script("--demo", "--modele", "m", "--juge", "j")
+        self.assertTrue(out.startswith(f"Résumés : {name} ; notes : {name}\n"))
 
     def test_les_notes_sont_des_decomptes(self):
         case = {"input": "Poste : juriste chez Axio", "expected_focus": "Droit social, juriste"}
@@ -2291,6 +2343,14 @@ class Readme(WithApi):
     def test_l_exemple_de_la_recherche(self):
         expected = self.bloc("L'exemple de l'exercice se vérifie", "text")
         self.assertEqual(self.lance("retrieval_eval.py"), expected)
+
+    def test_deux_fichiers_a_comparer(self):
+        self.lance("-c", self.bloc("Pour essayer, voici un programme", "python"), cwd=self.folder)
+        script = str(HERE / "retrieval_eval.py")
+        shown = self.lance(script, "avant.json", "apres.json", cwd=self.folder)
+        lines = [line.rstrip() for line in shown.split("\n")]
+        expected = self.bloc("apres.json` affiche ensuite", "text").strip()
+        self.assertEqual("\n".join(lines).strip(), expected)
 
     def test_la_recherche_depuis_python(self):
         code = self.bloc("En Python :", "python")
