@@ -84,10 +84,14 @@ LOWEST, HIGHEST = SCALE[0], SCALE[-1]
 MEASURES = ["moyenne", *CRITERIA]  # ce que l'on compare, dans l'ordre d'affichage
 GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 1, aucune baisse
 
-for reserved in ("justification", "moyenne"):  # le script s'en sert à côté des critères
-    if reserved in CRITERIA:
-        print(f"CRITERIA : renommez « {reserved} », ce nom est réservé.", file=sys.stderr)
-        sys.exit(2)
+faults = [
+    f"CRITERIA : renommez « {name} »" for name in ("justification", "moyenne") if name in CRITERIA
+]
+if set(GOALS) != set(MEASURES):
+    faults.append(f"GOALS : donnez un gain visé à chacun de ces noms : {', '.join(MEASURES)}")
+if faults:
+    print(f"eval_cv.py, {faults[0]}", file=sys.stderr)
+    sys.exit(2)
 
 MARK = {"type": "integer", "enum": list(SCALE)}  # `enum`, car l'API n'admet ni minimum ni maximum
 SCHEMA_NOTES = {
@@ -118,7 +122,7 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "adresse ou modèle inconnu, vérifiez ANTHROPIC_BASE_URL (sans /v1) et le nom du modèle",
+    404: "modèle ou adresse inconnus, changez de modèle ou d'ANTHROPIC_BASE_URL (sans /v1)",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -129,7 +133,10 @@ NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'excep
     "TimeoutError": "pas de réponse à temps",
 }
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-INSTALL = 'faites pip install --upgrade "anthropic>=0.77"'
+INSTALL = (
+    'faites pip install --upgrade "anthropic>=0.77", '
+    "ou lancez le Python de l'environnement où vous l'avez installé"
+)
 LOCK = threading.Lock()  # un fil d'exécution à la fois crée le client, écrit ou compte
 
 
@@ -543,8 +550,10 @@ def goal_sentence(comparison):
     """L'objectif est-il atteint sur les cas comparés, et malgré les notes qui manquent ?"""
     changes = {"moyenne": comparison["difference"], **comparison["by_criteria"]}
     wanted = [f"{name} {goal:+g}" for name, goal in GOALS.items() if goal]
-    if not any(GOALS[name] for name in CRITERIA):
-        wanted.append("aucun critère en baisse")
+    kept = [name for name in CRITERIA if not GOALS[name]]
+    if kept:
+        other = "" if len(kept) == len(CRITERIA) else "autre "
+        wanted.append(f"aucun {other}critère en baisse")
     missed = [f"{name} {changes[name]:+.2f}" for name in MEASURES if changes[name] < GOALS[name]]
     sentence = f"Sur {comparison['cases']} cas, l'objectif ({', '.join(wanted)}) "
     sentence += f"n'est pas atteint : {', '.join(missed)}." if missed else "est atteint."
@@ -557,11 +566,10 @@ def goal_sentence(comparison):
 
 def beyond_sentence(first, second, comparison):
     """Ce que ces cas permettent de dire des autres, ceux que l'on n'a pas évalués."""
-    nothing = "Pour d'autres cas, on ne peut rien conclure :"
     if comparison["cases"] < 6:
-        return f"{nothing} il en faut au moins 6 à comparer."
+        return "Pour d'autres cas, on ne peut rien conclure : il en faut au moins 6 à comparer."
     if comparison["interval"] is None:
-        return f"{nothing} l'écart est le même pour tous ceux-ci."
+        return "Pour d'autres cas, pas d'intervalle : tous ces cas ont le même écart."
     low, high = comparison["interval"]
     sentence = f"Pour d'autres cas : écart {comparison['difference']:+.2f}, "
     sentence += f"intervalle à 95 % de {low:+.2f} à {high:+.2f}. "
@@ -581,7 +589,9 @@ def beyond_sentence(first, second, comparison):
     else:
         gain = "possible, mais pas établi"
     sentence += f" Un gain de {goal:g} en moyenne est {gain}."
-    if low <= 0 and high >= goal:
+    if low <= 0 and high < goal:
+        sentence += f" Plutôt que d'ajouter des cas, changez {second}."
+    elif low <= 0:
         sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour voir "
         sentence += "un tel gain quatre fois sur cinq."
     return sentence
@@ -916,7 +926,9 @@ def parser_for(argv):
         fault = "une option est inconnue, ou une valeur manque ou est de trop"
         raise Arret(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 
-    parser = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
+    )
     parser.error = refuse
     return parser
 
@@ -1052,7 +1064,7 @@ def screen(journal, reports, comparisons):
     for second, comparison in comparisons.items():
         lines += ["", *comparison_lines("V1", second, comparison)]
     if journal.usage["input_tokens"]:
-        tokens = "Tokens : {input_tokens} en entrée, {output_tokens} en sortie"
+        tokens = "Tokens, reprises comprises : {input_tokens} en entrée, {output_tokens} en sortie"
         lines += ["", tokens.format(**journal.usage)]
     return "\n".join(lines)
 
@@ -1085,6 +1097,8 @@ def command(argv, own_ask=None, evaluate_journal=ask_directly):
         lot = f"le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, et"
         advice = "serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
         raise Arret(f"{journal.path} : {lot} {advice}")
+    if own_ask and journal.plan is None:
+        given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
     plan = plan_for(given, journal.plan)
     same = (journal.plan, journal.grid) == (plan, (PROMPT_GRADER, SCHEMA_NOTES))
     journal.plan = plan
@@ -1107,10 +1121,13 @@ def command(argv, own_ask=None, evaluate_journal=ask_directly):
         tell(f"Appels à faire : {missing} ; réponses déjà au journal : {there}")
         asked = with_progress(asked, missing)
     resume = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
+    if own_ask:
+        resume = f"eval_cv.main({['--reprendre', str(journal.path)]}, ask=…)"
     try:
         results = evaluate_journal(journal, asked)
     except BaseException:  # y compris Ctrl-C
-        tell(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {resume}")
+        if journal.answers or journal.batches:
+            tell(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {resume}")
         raise
     if terminal:
         print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)

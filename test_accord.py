@@ -33,6 +33,9 @@ TITLES = [  # les trois critères, leur définition et l'échelle
 HEADER = [*TEXTS, *TITLES, "identifiant"]
 
 
+NOTEZ = "Notez les résumés, enregistrez la feuille, puis relancez cette commande.\n"
+
+
 class Agreement(unittest.TestCase):
     """Les mesures, sur des triplets (cas, votre note, celle du juge) vérifiables à la main."""
 
@@ -465,7 +468,7 @@ class Lecture(Accord):
 
     def test_une_feuille_sans_aucune_note_est_un_code_1(self):
         out, _ = self.accord(code=1)
-        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 12\n")
+        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 12\n" + NOTEZ)
         report = json.loads(self.accord("--json", code=1)[0])
         self.assertEqual((report["n"], report["versions"]), (0, {}))
         nothing = dict.fromkeys(["human", "human_interval", "judge", "judge_interval"])
@@ -512,7 +515,7 @@ class Lecture(Accord):
         self.fill(lambda text: "6")
         self.journal_path = self.evaluate("--passages", "1", text="Autre CV n° {}")
         out, err = self.accord(code=1)
-        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n")
+        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + NOTEZ)
         self.assertIn(f"car {self.journal_path} n'a pas de note du juge", err)
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 
@@ -609,6 +612,7 @@ exactitude       6   2.25   4.75  +2.50               -     2.50       0.00   0.
 concision        6   2.25   4.75  +2.50               -     2.50       0.00   0.53
 couverture       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
 Biais établis, car leur intervalle exclut 0 : aucun.
+L'accord, lui, se lit à la part à 1 point près et au kappa.
 
 V1 → V2 ; cas que vous avez notés dans les deux : 6
 selon vous    : écart +2.50 ; intervalle à 95 % : +0.55 à +4.45
@@ -675,9 +679,9 @@ Vos plus grands désaccords :
         self.assertIn("exclut 0 : aucun.", self.accord()[0])
         self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
         expected = (
-            "On ne peut pas le dire : il faut deux intervalles qui excluent 0, donc au moins 6 "
+            "On ne peut pas le dire si un intervalle manque ou contient 0 : notez d'autres cas."
         )
-        self.assertEqual(self.answer_to(), expected + "cas.")
+        self.assertEqual(self.answer_to(), expected)
 
     def test_l_ecart_selon_vous_et_selon_le_juge_sur_les_memes_resumes(self):
         # Le juge met 2 de plus à V2, sauf 9 de plus au cas n° 7, que vous ne notez pas.

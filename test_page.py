@@ -315,7 +315,7 @@ class Cas(Page):
     def test_le_cv_est_replie_et_l_attendu_visible(self):
         self.evaluate({"CV un": [5]})
         html = self.page()
-        self.assertIn("<details><summary>Le CV</summary><pre>CV un</pre></details>", html)
+        self.assertIn("<details><summary>Le texte du cas</summary><pre>CV un</pre></details>", html)
         self.assertIn("Informations attendues : focus CV un", texts('"soft">(.*?)</p>', html))
 
     def test_un_resume_identique_est_montre_une_fois_avec_les_notes_de_chaque_passage(self):
@@ -449,10 +449,10 @@ class PageEntiere(Page):
             f"V2 (v2.txt) {means.format('5,50')} 2",
             "La grille du juge",
             *[f"{name} : {text}" for name, text in CRITERIA.items()],
-            "Cas par cas Cas n° 1 Le CV CV un Informations attendues : focus CV un",
+            "Cas par cas Cas n° 1 Le texte du cas CV un Informations attendues : focus CV un",
             f"V1 Version 1, CV un {checks} {grading.format(6)}{high}",
             f"V2 Version 2, CV un {checks} {grading.format(4)} Retour au tableau",
-            "Cas n° 2 Le CV CV deux Informations attendues : focus CV deux",
+            "Cas n° 2 Le texte du cas CV deux Informations attendues : focus CV deux",
             f"V1 Version 1, CV deux {checks} {grading.format(4)}",
             f"V2 Version 2, CV deux {checks} {grading.format(7)}{high} Retour au tableau",
         ]

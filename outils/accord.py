@@ -299,7 +299,7 @@ TABLE += "{within_one:>11}{kappa:>7}"
 ANSWERS = {  # selon le produit des signes des deux écarts ; 0, si l'on ignore l'un d'eux
     1: "Oui.",
     -1: "Non, c'est l'inverse : précisez la grille avant de le croire.",
-    0: "On ne peut pas le dire : il faut deux intervalles qui excluent 0, donc au moins 6 cas.",
+    0: "On ne peut pas le dire si un intervalle manque ou contient 0 : notez d'autres cas.",
 }
 
 
@@ -350,7 +350,7 @@ def screen(report, whole):
     """Tout ce qui s'affiche d'une comparaison."""
     lines = [f"Résumés notés : {report['n']} ; lignes sans note : {report['skipped']}"]
     if not report["n"]:
-        return lines
+        return [*lines, "Notez les résumés, enregistrez la feuille, puis relancez cette commande."]
     lines += ["", TITLES]
     biased = []
     for name, found in report["criteria"].items():
@@ -363,6 +363,7 @@ def screen(report, whole):
             biased.append(name)
     names = ", ".join(biased) or "aucun"
     lines.append(f"Biais établis, car leur intervalle exclut 0 : {names}.")
+    lines.append("L'accord, lui, se lit à la part à 1 point près et au kappa.")
     for second, found in report["comparison"].items():
         lines += difference_lines(second, found)
     return lines + disagreement_lines(whole)

@@ -302,7 +302,7 @@ def case_section(number, case, results):
         case_results = [one_pass[number - 1] for one_pass in passes]
         columns.append(f"<div><h4>{version}</h4>{summaries(case_results)}</div>")
     title = french(f"Cas n° {number}")
-    return f"""<h3 id="cas-{number}">{title}</h3>{folded("Le CV", case["input"])}
+    return f"""<h3 id="cas-{number}">{title}</h3>{folded("Le texte du cas", case["input"])}
 <p class="soft">{french("Informations attendues : ")}{html.escape(case["expected_focus"])}</p>
 <div class="side">{"".join(columns)}</div><p><a href="#cas">Retour au tableau</a></p>"""
 
