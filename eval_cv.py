@@ -84,13 +84,12 @@ LOWEST, HIGHEST = SCALE[0], SCALE[-1]
 MEASURES = ["moyenne", *CRITERIA]  # ce que l'on compare, dans l'ordre d'affichage
 GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 1, aucune baisse
 
-faults = [
-    f"CRITERIA : renommez « {name} »" for name in ("justification", "moyenne") if name in CRITERIA
-]
+for name in ("justification", "moyenne"):
+    if name in CRITERIA:
+        print(f"CRITERIA : renommez « {name} », ce nom est réservé", file=sys.stderr)
+        sys.exit(2)
 if set(GOALS) != set(MEASURES):
-    faults.append(f"GOALS : donnez un gain visé à chacun de ces noms : {', '.join(MEASURES)}")
-if faults:
-    print(f"eval_cv.py, {faults[0]}", file=sys.stderr)
+    print(f"GOALS : donnez un gain visé à chacun de : {', '.join(MEASURES)}", file=sys.stderr)
     sys.exit(2)
 
 MARK = {"type": "integer", "enum": list(SCALE)}  # `enum`, car l'API n'admet ni minimum ni maximum
@@ -174,7 +173,7 @@ def client():
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
     address = os.environ.get("ANTHROPIC_BASE_URL")
     if address and not re.match(r"https?://\w", address):
-        raise Arret(f"ANTHROPIC_BASE_URL commence par http:// ou https://, et non {address}")
+        raise Arret(f"ANTHROPIC_BASE_URL doit commencer par http:// ou https://, pas par {address}")
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'appels refusés (429, 529)
     except Exception as error:
@@ -199,23 +198,25 @@ def fault_of(error):
         return Arret(f"{DOOMED[doom]} (HTTP {status} : {quoted})")
     if status:
         return Impossible(f"échec de l'appel, HTTP {status} : {quoted}")
+    cause = f"le SDK répond {quoted}"
     origin = error
-    while origin and type(origin).__name__ not in NETWORK:
+    while origin:
+        cause = NETWORK.get(type(origin).__name__, cause)
         origin = origin.__cause__ or origin.__context__
-    cause = NETWORK.get(type(origin).__name__, f"le SDK répond {quoted}")
     return Impossible(f"échec de l'appel : {cause}")
 
 
 def ask(params):
-    """Un appel : rend le message du SDK ; lève `Impossible` s'il échoue, ou `Arret`. Une fonction
-    comme celle-ci peut en prendre la place, et rendre aussi un simple texte."""
+    """Un appel à l'API : rend le message du SDK ; lève `Impossible` s'il échoue, ou `Arret`. Une
+    autre fonction peut prendre sa place : elle reçoit les mêmes paramètres, rend un message du SDK
+    ou un simple texte, et lève `Impossible` si son appel échoue."""
     with LOCK:
         api = client()
     try:
         message = api.messages.create(**params)
     except Exception as error:
         raise fault_of(error) from None
-    if isinstance(message, str):  # la page d'un portail captif, par exemple
+    if isinstance(message, str):  # le SDK rend ainsi la page d'un portail captif, par exemple
         raise Impossible("ce n'est pas un message de l'API")
     return message
 
@@ -274,6 +275,11 @@ def request(model, content, **more):
     return {"model": model, "max_tokens": MAX_TOKENS, "messages": messages, **more}
 
 
+def is_grading(params):
+    """Vrai si un appel demande des notes, faux s'il demande un résumé."""
+    return "output_config" in params
+
+
 def run_prompt(cv_text: str, prompt: str, model=MODEL, ask=ask) -> str:
     """Résume un CV : un appel. Rend le résumé ; lève `Impossible`."""
     content = f"{prompt}\n\n{tagged('cv', cv_text)}"
@@ -284,7 +290,8 @@ def run_prompt(cv_text: str, prompt: str, model=MODEL, ask=ask) -> str:
 
 
 def unique(pairs):
-    """Un objet JSON ; une clé répétée en écraserait une autre sans un mot."""
+    """Le dictionnaire d'un objet JSON ; lève `Impossible` si une clé y est répétée, car elle en
+    écraserait une autre sans un mot."""
     if len(dict(pairs)) < len(pairs):
         raise Impossible("JSON dont une clé est répétée")
     return dict(pairs)
@@ -318,7 +325,8 @@ def grade(case, summary, judge=MODEL, ask=ask):
 
 
 def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> "dict | None":
-    """Comme `grade`, mais rend None si c'est impossible. La suite veut la cause, donc `grade`."""
+    """Comme `grade`, mais rend None si c'est impossible. L'exercice la demande ; la suite appelle
+    `grade`, pour connaître la cause."""
     try:
         return grade(case, summary, judge, ask)
     except Impossible as cause:
@@ -376,13 +384,14 @@ def run_versions(cases, prompts, ask_for, passages=1, paralleles=20, model=MODEL
         for number, prompt in enumerate(prompts, 1):
             passes = [[None] * len(cases) for _ in range(passages)]
             versions[f"V{number}"] = passes
-            for passage, results in enumerate(passes, 1):
+            for passage, one_pass in enumerate(passes, 1):
                 rest = (prompt, model, judge, ask_for(f"V{number}", passage))
                 for place, case in enumerate(cases):
-                    places[pool.submit(run_test_case, case, *rest)] = (results, place)
+                    future = pool.submit(run_test_case, case, *rest)
+                    places[future] = (one_pass, place)
         for future in as_completed(places):
-            results, place = places[future]
-            results[place] = future.result()  # lève l'exception qui arrête tout
+            one_pass, place = places[future]
+            one_pass[place] = future.result()  # lève l'exception qui arrête tout
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # sans attendre les appels en cours
     return versions
@@ -393,10 +402,10 @@ def case_means(passes, missing=None):
     4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des bornes, `missing` est la
     note à donner aux notations impossibles."""
     means = []
-    for results in zip(*passes):  # les passages d'un même cas
-        notes = [result["notes"] for result in results if result["notes"]]
+    for of_case in zip(*passes):  # les résultats d'un même cas, un par passage
+        notes = [result["notes"] for result in of_case if result["notes"]]
         if missing is not None:
-            notes += [dict.fromkeys(CRITERIA, missing) for r in results if "cause" in r]
+            notes += [dict.fromkeys(CRITERIA, missing) for r in of_case if "cause" in r]
         if notes:
             mean = {name: fmean(marks[name] for marks in notes) for name in CRITERIA}
             means.append({"moyenne": fmean(mean.values()), **mean})
@@ -455,7 +464,8 @@ def headline(report):
 
 def run_eval(cases: list, prompt: str, passages=1, ask=ask, **options) -> dict:
     """Évalue un prompt : affiche sa ligne de résultat, et rend {"results": […], "average": 6.89, …}
-    (voir `report_of`). Options : `model`, `judge`, `paralleles`. Lève `Arret`."""
+    (voir `report_of`). Options : `model`, `judge`, `paralleles`. Lève `Arret`. L'exercice la
+    demande ; le programme, qui évalue plusieurs prompts à la fois, appelle `run_versions`."""
     passes = run_versions(cases, [prompt], lambda version, passage: ask, passages, **options)["V1"]
     report = report_of(passes)
     print(headline(report))
@@ -479,20 +489,22 @@ def interval(gaps):
 
 
 def cases_needed(gaps):
-    """Combien de cas, environ, feraient voir quatre fois sur cinq le gain de moyenne visé, d'après
-    un écart par cas ; None sous six écarts ou sans gain visé. Guenther, « Sample Size Formulas for
-    Normal Theory T Tests », 1981 : 2,8016 = 1,96 + 0,8416, et 1,92 corrige les petits nombres."""
+    """Le nombre de cas, environ, pour avoir quatre chances sur cinq de voir le gain visé, d'après
+    un écart de moyenne par cas ; None sous six écarts ou sans gain visé. 2,8016 vaut 1,96 + 0,8416,
+    et 1,92 corrige les petits nombres : Guenther, « Sample Size Formulas for Normal Theory T
+    Tests », 1981."""
     goal = GOALS["moyenne"]
     if len(gaps) < 6 or goal <= 0:
         return None
     return max(6, ceil((2.8016 * stdev(gaps) / goal) ** 2 + 1.92))
 
 
-def changes_between(old_means, new_means):
-    """De combien change chaque moyenne affichée : {"moyenne": 1.55, "exactitude": 0.0, …}."""
-    old = averages(old_means)
-    new = averages(new_means)
-    return {name: round(new[name] - old[name], 2) for name in MEASURES}
+def changes_between(pairs):
+    """De combien change chaque moyenne affichée, {"moyenne": 1.55, "exactitude": 0.0, …}, sur les
+    cas qui ont une moyenne des deux côtés ; `pairs` : par cas, (avant, après)."""
+    common = [pair for pair in pairs if None not in pair]
+    before, after = [averages(side) for side in zip(*common)]
+    return {name: round(after[name] - before[name], 2) for name in MEASURES}
 
 
 def reached(changes):
@@ -501,14 +513,20 @@ def reached(changes):
 
 
 def compare(first, second):
-    """Compare les passages de deux versions (voir `run_versions`), sur les cas notés dans les deux.
-    Rend {"cases": 12, "before": {"moyenne": 6.89, …}, "after": {…}, "difference": 1.55,
-    "by_criteria": {"exactitude": 0.0, …}, "interval": [0.4, 2.7], "cases_needed": 18, "goal_met":
-    True} et, sur tous les cas, "by_case": [(6.0, 8.0), …], "difference_bounds": [1.2, 1.9] (selon
-    ce que vaudraient les notes manquantes), "goal_certain" (vrai si "goal_met" n'en dépend pas).
-    Sans cas commun, "cases" vaut 0 et les autres None."""
+    """Compare les passages de deux versions (voir `run_versions`). Rend, sur les cas notés dans les
+    deux :
+        "cases": 12, leur nombre
+        "before": {"moyenne": 6.89, "exactitude": 7.0, …}, "after": {…}
+        "difference": 1.55, "by_criteria": {"exactitude": 0.0, …}, ce dont elles changent
+        "interval": [0.4, 2.7] ou None, "cases_needed": 18 ou None
+        "goal_met": True
+    et, sur tous les cas :
+        "by_case": [(6.0, 8.0), (7.0, None), …]
+        "difference_bounds": [1.2, 1.9], selon ce que vaudraient les notes impossibles
+        "goal_certain": True, si ces notes ne peuvent pas changer "goal_met"
+    Sans cas commun, "cases" vaut 0 et le reste None, sauf "by_case"."""
     pairs = list(zip(case_means(first), case_means(second)))
-    common = [(old, new) for old, new in pairs if old and new]
+    common = [pair for pair in pairs if None not in pair]
     by_case = [tuple(mean["moyenne"] if mean else None for mean in pair) for pair in pairs]
     if not common:
         names = ["before", "after", "difference", "by_criteria", "interval", "cases_needed"]
@@ -517,10 +535,10 @@ def compare(first, second):
     old_means, new_means = zip(*common)
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
     ends = interval(gaps)
-    changes = changes_between(old_means, new_means)
+    changes = changes_between(common)
     # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
-    worst = changes_between(case_means(first, HIGHEST), case_means(second, LOWEST))
-    best = changes_between(case_means(first, LOWEST), case_means(second, HIGHEST))
+    worst = changes_between(zip(case_means(first, HIGHEST), case_means(second, LOWEST)))
+    best = changes_between(zip(case_means(first, LOWEST), case_means(second, HIGHEST)))
     return {
         "cases": len(common),
         "before": averages(old_means),
@@ -613,7 +631,7 @@ def comparison_lines(first, second, comparison):
 
 # --- 6. Les cas, et le journal qui garde toute réponse
 
-SYSTEM = {  # les erreurs du système que l'on rencontre
+SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
     errno.ENOENT: "ce fichier ou ce dossier n'existe pas",
     errno.EEXIST: "ce nom est déjà pris, choisissez-en un autre",
     errno.EISDIR: "c'est un dossier, un fichier est attendu",
@@ -628,14 +646,15 @@ NOT_ASKED = "pas encore demandé"
 
 
 @contextmanager
-def named(path):
-    """Change une erreur du système, ou de codage, en un `Arret` qui nomme le fichier."""
+def system_errors(path):
+    """Le temps d'un `with`, change une erreur du système, ou de codage, en un `Arret` qui nomme le
+    fichier."""
     try:
         yield
     except BrokenPipeError:  # voir `display`
         raise
     except OSError as error:
-        text = SYSTEM.get(error.errno, f"le système répond « {error.strerror} »")
+        text = SYSTEM_ERRORS.get(error.errno, f"le système répond « {error.strerror} »")
         raise Arret(f"{path} : {text}") from None
     except UnicodeDecodeError:
         raise Arret(f"{path} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
@@ -644,7 +663,7 @@ def named(path):
 def display(text):
     """Affiche un texte sur la sortie standard, que `| head` peut cesser de lire."""
     try:
-        with named("la sortie standard"):
+        with system_errors("la sortie standard"):
             print(text, flush=True)
     except BrokenPipeError:
         pass
@@ -654,7 +673,7 @@ def load_prompt(name):
     """Le prompt du script qui porte ce nom, ou le contenu d'un fichier ; lève `Arret`."""
     text = BUILT_IN.get(name)
     if text is None:
-        with named(name):
+        with system_errors(name):
             text = Path(name).read_text(encoding="utf-8-sig").strip()
     if not text:
         raise Arret(f"{name} : le prompt est vide, écrivez-y la consigne")
@@ -687,7 +706,7 @@ def check_cases(cases, path):
 
 def load_cases(path):
     """Les cas d'un fichier JSON (voir la partie 1) ; lève `Arret`."""
-    with named(path):
+    with system_errors(path):
         text = Path(path).read_text(encoding="utf-8-sig")
     try:
         cases = json.loads(text)
@@ -758,13 +777,14 @@ def count_message(journal, asked, message):
 def read_record(journal, record):
     """Range une ligne dans un journal en mémoire ; une ligne d'une autre sorte est ignorée."""
     if "run" in record:
-        unnamed = [f"prompt {n}" for n, _ in enumerate(record["run"]["prompts"], 1)]
-        plan = {**DEFAULTS, "names": unnamed, **record["run"]}  # un ancien journal n'a pas de noms
+        prompts = record["run"]["prompts"]
+        if not prompts or not all(isinstance(text, str) for text in prompts):
+            raise ValueError("pas de prompts")
+        names = [f"prompt {n}" for n in range(1, len(prompts) + 1)]
+        plan = {**DEFAULTS, "names": names, **record["run"]}  # un ancien journal n'a pas de noms
         check_cases(plan["cases"], journal.path)
-        if not unnamed or not all(isinstance(text, str) for text in plan["prompts"]):
-            raise ValueError
         for name in ("passages", "paralleles", "limite"):
-            if (name, plan[name]) != ("limite", None):
+            if name != "limite" or plan[name] is not None:
                 whole_number(f"{journal.path}, « {name} »", str(plan[name]))
         journal.plan = plan
         journal.grid = (record.get("grader"), record.get("schema"))
@@ -782,7 +802,7 @@ def read_record(journal, record):
 
 def load_journal(path):
     """Relit un journal (voir `Journal`) ; lève `Arret` si ce n'en est pas un."""
-    with named(path):
+    with system_errors(path):
         lines = Path(path).read_bytes().split(b"\n")
     journal = Journal(Path(path))
     unreadable = []
@@ -805,7 +825,7 @@ def keep(journal, record):
     """Ajoute une ligne à un journal, au fichier puis en mémoire."""
     # `vars` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
     line = json.dumps(record, ensure_ascii=False, default=vars)
-    with LOCK, named(journal.path), open(journal.path, "ab") as file:
+    with LOCK, system_errors(journal.path), open(journal.path, "ab") as file:
         start = "\n" if file.tell() else ""  # d'abord, au cas où la précédente serait coupée
         file.write((start + line).encode("utf-8", "backslashreplace"))
         read_record(journal, json.loads(line))
@@ -818,7 +838,7 @@ def as_message(data):
 
 def check_answer(params, answer):
     """Lève `Impossible` si la réponse à un appel est inutilisable, qu'elle soit résumé ou notes."""
-    read = notes_of if "output_config" in params else complete_text
+    read = notes_of if is_grading(params) else complete_text
     read(answer)
 
 
@@ -869,11 +889,12 @@ def reread(journal):
     def ask_for(version, passage):
         return partial(known_answer, journal, version, passage)
 
-    results = evaluate(journal.plan, ask_for)
-    for result in every_result(results):
+    versions = evaluate(journal.plan, ask_for)
+    for result in every_result(versions):
+        # `known_answer` l'a dit, et `run_test_case` en a fait une cause : « résumé : pas encore… ».
         if result.get("cause", "").endswith(NOT_ASKED):
             del result["cause"]
-    return results
+    return versions
 
 
 # --- 7. La démonstration, sans modèle
@@ -899,7 +920,7 @@ def demo_ask(params):
     trois critères, on recommence."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
-    if "output_config" not in params:
+    if not is_grading(params):
         dash = "- " if "\n- " in content.rpartition("<cv>\n")[0] else ""
         return "\n".join(dash + line for line in cv.splitlines()[:3])
     summary = between("resume", content)
@@ -934,7 +955,7 @@ def parser_for(argv):
 
 
 def parse(argv):
-    """Les options données, et elles seules : {"passages": 5, "demo": True}, par exemple."""
+    """Les options données, {"passages": 5, …}, et toujours "sortie", "json" et "demo"."""
     parser = parser_for(argv)
     parser.add_argument("--cas")
     parser.add_argument("--prompts", dest="names", nargs="+")
@@ -951,7 +972,7 @@ def parse(argv):
 
 def plan_for(given, saved):
     """Ce qu'il faut évaluer (voir DEFAULTS) : les options données remplacent ce que dit le journal
-    repris, qui remplace les valeurs par défaut. `--limite` ne vaut que pour cette fois."""
+    repris, qui remplace les valeurs par défaut. `--limite` vaut jusqu'à la reprise."""
     plan = {**DEFAULTS, **(saved or {}), "limite": None}
     plan.update({name: given[name] for name in DEFAULTS if name in given})
     if "cas" in given or plan["cases"] is None:
@@ -974,7 +995,7 @@ def plan_for(given, saved):
 
 def new_journal(folder):
     """Le chemin d'un nouveau journal, dans un dossier que git ignore : il contiendra les CV."""
-    with named(folder):
+    with system_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):
             (folder / ".gitignore").write_text("*\n")
@@ -999,26 +1020,26 @@ def verify_access():
 def with_progress(ask, to_do):
     """Une fonction comme `ask`, qui montre l'avancement au terminal : 17/36 réponses, 2 manquantes.
     Un résumé inutilisable compte pour deux : sa notation ne sera pas demandée."""
-    counts = Counter()
+    counts = {"received": 0, "missing": 0}
 
-    def count(**more):
+    def count(kind, calls):
         with LOCK:
-            counts.update(more)
+            counts[kind] += calls
             line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquantes"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        lost_calls = 1 if "output_config" in params else 2
+        lost_calls = 1 if is_grading(params) else 2
         try:
             answer = ask(params)
         except Impossible:
-            count(missing=lost_calls)
+            count("missing", lost_calls)
             raise
         try:
             check_answer(params, answer)
-            count(received=1)
+            count("received", 1)
         except Impossible:
-            count(missing=lost_calls)
+            count("missing", lost_calls)
         except Exception:
             pass  # une erreur de programmation, levée plus tard, une fois la réponse écrite
         return answer
@@ -1026,7 +1047,7 @@ def with_progress(ask, to_do):
     return ask_and_count
 
 
-def ask_directly(journal, ask):
+def evaluate_directly(journal, ask):
     """Les passages de `run_versions`, en demandant à `ask` ce qui n'est pas au journal."""
 
     def ask_for(version, passage):
@@ -1088,12 +1109,12 @@ def as_json(journal, reports, comparisons):
     return json.dumps(data, indent=2)
 
 
-def command(argv, own_ask=None, evaluate_journal=ask_directly):
+def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     """Toute l'évaluation ; rend le code de sortie. `own_ask` répond à la place de l'API ; une autre
-    fonction peut prendre la place d'`ask_directly` (outils/lots.py)."""
+    fonction peut prendre la place d'`evaluate_directly` (outils/lots.py)."""
     given = parse(argv)
     journal = load_journal(given["reprendre"]) if "reprendre" in given else Journal(None)
-    if journal.batches and evaluate_journal is ask_directly:
+    if journal.batches and evaluate_journal is evaluate_directly:
         lot = f"le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, et"
         advice = "serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
         raise Arret(f"{journal.path} : {lot} {advice}")
@@ -1102,13 +1123,13 @@ def command(argv, own_ask=None, evaluate_journal=ask_directly):
     plan = plan_for(given, journal.plan)
     same = (journal.plan, journal.grid) == (plan, (PROMPT_GRADER, SCHEMA_NOTES))
     journal.plan = plan
-    asked = own_ask or ask  # la fonction qui répondra
+    responder = own_ask or ask
     if plan["model"] == DEMO:
-        asked = demo_ask
+        responder = demo_ask
     known = every_result(reread(journal))
     # Deux appels manquent à un résultat sans résumé, un seul à un résultat sans notes.
     missing = sum((r["summary"] is None) + (r["notes"] is None) for r in known)
-    if missing and asked is ask:
+    if missing and responder is ask:
         verify_access()
     if journal.path is None:
         journal.path = new_journal(Path(given["sortie"]))
@@ -1119,25 +1140,26 @@ def command(argv, own_ask=None, evaluate_journal=ask_directly):
     if terminal and missing:
         there = 2 * len(known) - missing
         tell(f"Appels à faire : {missing} ; réponses déjà au journal : {there}")
-        asked = with_progress(asked, missing)
+        responder = with_progress(responder, missing)
     resume = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
     if own_ask:
-        resume = f"eval_cv.main({['--reprendre', str(journal.path)]}, ask=…)"
+        arguments = ["--reprendre", str(journal.path)]
+        resume = f"eval_cv.main({arguments}, ask=…)"
     try:
-        results = evaluate_journal(journal, asked)
+        versions = evaluate_journal(journal, responder)
     except BaseException:  # y compris Ctrl-C
         if journal.answers or journal.batches:
             tell(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {resume}")
         raise
     if terminal:
         print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
-    return show(given, journal, results, resume)
+    return show(given, journal, versions, resume)
 
 
-def show(given, journal, results, resume):
+def show(given, journal, versions, resume):
     """Affiche une évaluation et ce qu'on peut faire ensuite ; rend le code de sortie."""
-    reports = {version: report_of(passes) for version, passes in results.items()}
-    comparisons = {v: compare(results["V1"], results[v]) for v in list(results)[1:]}
+    reports = {version: report_of(passes) for version, passes in versions.items()}
+    comparisons = {v: compare(versions["V1"], versions[v]) for v in list(versions)[1:]}
     text = as_json if given["json"] else screen
     display(text(journal, reports, comparisons))
     if any(report["impossible"] for report in reports.values()):

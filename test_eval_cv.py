@@ -1665,7 +1665,7 @@ class AccesAvantTout(WithApi):
 
     def test_adresse_sans_http(self):
         os.environ["ANTHROPIC_BASE_URL"] = "127.0.0.1:8080"
-        self.assertIn("et non 127.0.0.1:8080", self.refused())
+        self.assertIn("pas par 127.0.0.1:8080", self.refused())
         self.assertEqual(self.api.reads, [])
 
     def test_adresse_mal_formee(self):
@@ -2017,7 +2017,7 @@ class LigneDeCommande(WithApi):
         numbers = (errno.ENOENT, errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.EACCES)
         for number in (*numbers, errno.ENOSPC):
             error = OSError(number, os.strerror(number))
-            with self.assertRaises(eval_cv.Arret) as raised, eval_cv.named("mon fichier"):
+            with self.assertRaises(eval_cv.Arret) as raised, eval_cv.system_errors("mon fichier"):
                 raise error
             self.assertTrue(str(raised.exception).startswith("mon fichier : "))
             self.assertNotIn(os.strerror(number), str(raised.exception))

@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # le dossier d'
 from page import newest_journal, reread_journal
 
 import eval_cv
-from eval_cv import CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, named, tell
+from eval_cv import CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, system_errors, tell
 
 # Un résumé noté par le juge : id="id3f0c81e22b9a", version="V1", case=3 (le numéro du cas), result
 # (ce que rend `eval_cv.run_test_case`), judge={"exactitude": 9, …, "moyenne": 7.666…} et, si la
@@ -86,13 +86,17 @@ def draw(summaries, versions, number):
     for row in summaries:
         by_version = cases.setdefault(row.case, {})
         by_version.setdefault(row.version, []).append(row)
-    sets = []  # [(tour, (un résumé de V1, un de V2)), …]
+    turns = {}  # {numéro d'un tour: [(un résumé de V1, un de V2), …]}, un ensemble par cas
     for by_version in cases.values():
         if len(by_version) == versions:
-            sets += enumerate(zip(*by_version.values()))
-    sets.sort(key=lambda one: (one[0], rng.random()))  # par tour, puis au hasard
+            for turn, rows in enumerate(zip(*by_version.values())):
+                turns.setdefault(turn, []).append(rows)
+    sets = []
+    for turn in sorted(turns):
+        rng.shuffle(turns[turn])
+        sets += turns[turn]
     drawn = []
-    for _, rows in sets[: max(1, number // versions)]:
+    for rows in sets[: max(1, number // versions)]:
         drawn += rows
     rng.shuffle(drawn)
     return drawn
@@ -103,7 +107,7 @@ def write_sheet(path, rows):
     titles = ["texte du cas", "informations attendues", "résumé à noter"]
     for name, text in CRITERIA.items():
         titles.append(f"{name} : {text} ({LOWEST} à {HIGHEST})")
-    with named(path), open(path, "x", encoding=ENCODING, newline="") as file:
+    with system_errors(path), open(path, "x", encoding=ENCODING, newline="") as file:
         sheet = csv.writer(file, delimiter=";")
         sheet.writerow([*titles, IDENTIFIER])
         for row in rows:
@@ -140,7 +144,7 @@ def read_rows(path):
     """Les lignes d'une feuille qui ne sont pas vides, avec leur numéro dans le tableur : [(2,
     {"exactitude": "7,5", …, "identifiant": "id3f0c81e22b9a", …}), …] ; lève `Arret`."""
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
-    with named(path), open(path, encoding=ENCODING) as file:
+    with system_errors(path), open(path, encoding=ENCODING) as file:
         try:
             first = re.search("[;,\t]", file.readline())
             separator = first[0] if first else ";"
@@ -206,7 +210,7 @@ def read_sheet(path, found, journal):
 SIDES = {"human": "vous", "judge": "le juge"}
 
 
-def case_means(rows, side, name):
+def means_by_case(rows, side, name):
     """Pour chaque cas, la moyenne de vos notes (`side` vaut "human") ou de celles du juge ("judge")
     sur un critère : {3: 7.5, …}."""
     marks = {}
@@ -221,10 +225,12 @@ def mean(values):
     return round(fmean(values), 2) + 0.0 if values else None  # -0.0 devient 0.0
 
 
-def interval(gaps):
+def rounded_interval(gaps):
     """L'intervalle d'`eval_cv.interval`, à 2 décimales, ou None."""
     ends = eval_cv.interval(gaps)
-    return ends and [mean([end]) for end in ends]
+    if ends is None:
+        return None
+    return [round(end, 2) + 0.0 for end in ends]  # -0.0 devient 0.0
 
 
 def kappa(yours, judges):
@@ -243,13 +249,13 @@ def agreement(marked, name):
     0.41} ; None pour ce qui ne se calcule pas. Les moyennes, le biais et son intervalle comptent
     chaque cas une fois ; le reste, chaque résumé."""
     rows = [row for row in marked if name in row.human]
-    human = case_means(rows, "human", name)
-    judge = case_means(rows, "judge", name)
+    human = means_by_case(rows, "human", name)
+    judge = means_by_case(rows, "judge", name)
     found = {"n": len(rows), "cases": len(human)}
     found["human"] = mean(human.values())
     found["judge"] = mean(judge.values())
     found["bias"] = round(found["judge"] - found["human"], 2) if rows else None
-    found["interval"] = interval([judge[case] - human[case] for case in human])
+    found["interval"] = rounded_interval([judge[case] - human[case] for case in human])
     yours = [row.human[name] for row in rows]
     judges = [row.judge[name] for row in rows]
     gaps = [round(abs(b - a), 9) for a, b in zip(yours, judges)]
@@ -259,27 +265,27 @@ def agreement(marked, name):
     return found
 
 
-def difference(whole, second):
+def difference(complete, second):
     """L'écart de V1 à une autre version, sur les cas que vous avez notés dans les deux : {"cases":
     10, "human": 1.1, "human_interval": [0.32, 1.88], "judge": 1.55, "judge_interval": …}."""
-    old = [row for row in whole if row.version == "V1"]
-    new = [row for row in whole if row.version == second]
+    old = [row for row in complete if row.version == "V1"]
+    new = [row for row in complete if row.version == second]
     found = {}
     for side in SIDES:
-        before = case_means(old, side, "moyenne")
-        after = case_means(new, side, "moyenne")
+        before = means_by_case(old, side, "moyenne")
+        after = means_by_case(new, side, "moyenne")
         gaps = [after[case] - before[case] for case in before if case in after]
         found["cases"] = len(gaps)
         found[side] = mean(gaps)
-        found[f"{side}_interval"] = interval(gaps)
+        found[f"{side}_interval"] = rounded_interval(gaps)
     return found
 
 
-def report_of(marked, whole, skipped, versions):
+def comparison_of(marked, complete, skipped, versions):
     """Toute la comparaison, comme l'affiche --json."""
     means = {}
     for version in versions:
-        found = agreement([row for row in whole if row.version == version], "moyenne")
+        found = agreement([row for row in complete if row.version == version], "moyenne")
         if found["n"]:
             means[version] = {side: found[side] for side in SIDES}
     return {
@@ -287,7 +293,7 @@ def report_of(marked, whole, skipped, versions):
         "skipped": skipped,
         "criteria": {name: agreement(marked, name) for name in MEASURES},
         "versions": means,
-        "comparison": {second: difference(whole, second) for second in versions[1:]},
+        "comparison": {second: difference(complete, second) for second in versions[1:]},
     }
 
 
@@ -333,9 +339,9 @@ def distance(row):
     return abs(row.judge["moyenne"] - row.human["moyenne"])
 
 
-def disagreement_lines(whole):
+def disagreement_lines(complete):
     """Vos trois plus grands désaccords avec le juge, et ses raisons."""
-    rows = sorted(filter(distance, whole), key=distance, reverse=True)
+    rows = sorted(filter(distance, complete), key=distance, reverse=True)
     lines = ["", "Vos plus grands désaccords :"] if rows else []
     for row in rows[:3]:
         marks = f"vous {row.human['moyenne']:.2f}, juge {row.judge['moyenne']:.2f}"
@@ -346,7 +352,7 @@ def disagreement_lines(whole):
     return lines
 
 
-def screen(report, whole):
+def screen(report, complete):
     """Tout ce qui s'affiche d'une comparaison."""
     lines = [f"Résumés notés : {report['n']} ; lignes sans note : {report['skipped']}"]
     if not report["n"]:
@@ -366,7 +372,7 @@ def screen(report, whole):
     lines.append("L'accord, lui, se lit à la part à 1 point près et au kappa.")
     for second, found in report["comparison"].items():
         lines += difference_lines(second, found)
-    return lines + disagreement_lines(whole)
+    return lines + disagreement_lines(complete)
 
 
 def command(argv):
@@ -385,9 +391,9 @@ def command(argv):
         lines = export(options.feuille, journal, results, options.nombre)
     else:
         marked, skipped = read_sheet(options.feuille, graded_summaries(results), journal)
-        whole = [row for row in marked if "moyenne" in row.human]
-        report = report_of(marked, whole, skipped, list(results))
-        lines = [json.dumps(report, indent=2)] if options.json else screen(report, whole)
+        complete = [row for row in marked if "moyenne" in row.human]
+        report = comparison_of(marked, complete, skipped, list(results))
+        lines = [json.dumps(report, indent=2)] if options.json else screen(report, complete)
         code = 0 if marked else 1
     eval_cv.display("\n".join(lines))
     return code

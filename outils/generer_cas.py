@@ -70,7 +70,7 @@ def generate(model, number):
     if not isinstance(case, dict) or set(case) != set(SCHEMA_CASE["required"]):
         raise Impossible("JSON sans les clés demandées, ou avec d'autres")
     for name, content in case.items():
-        if not isinstance(content, str) or not any(map(str.isalnum, content)):
+        if not isinstance(content, str) or not eval_cv.has_words(content):
             raise Impossible(f"« {name} » vide")
         if eval_cv.has_half_character(content):
             raise Impossible(f"« {name} » illisible, un emoji y est coupé en deux")
@@ -91,7 +91,7 @@ def add(path, case):
         raise Impossible("cas déjà présent")
     text = json.dumps([*cases, case], ensure_ascii=False, indent=2) + "\n"
     draft = Path(f"{path}.{os.getpid()}.tmp")
-    with eval_cv.named(path):
+    with eval_cv.system_errors(path):
         try:
             if replaced:  # pas un instant lisible par plus de gens que le fichier
                 draft.touch(path.stat().st_mode & 0o777 | 0o200)
@@ -113,7 +113,7 @@ def command(argv):
     options = parser.parse_args(argv)
     number = eval_cv.whole_number("N", options.number)
     path = Path(options.file).resolve()
-    with eval_cv.named(f"FICHIER {path}"), tempfile.TemporaryFile(dir=path.parent):
+    with eval_cv.system_errors(f"FICHIER {path}"), tempfile.TemporaryFile(dir=path.parent):
         pass  # on peut écrire dans ce dossier : à savoir avant de payer
     start = len(eval_cv.load_cases(path)) if path.exists() else 0
     eval_cv.verify_access()

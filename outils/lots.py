@@ -196,25 +196,30 @@ def collect(journal, batch_id, received):
     keep(journal, {"collected": batch_id})
 
 
+def evaluate_or_wait(journal, waiting, received):
+    """Évalue d'après le journal, en mettant dans `waiting` ce qui n'y est pas."""
+
+    def ask_for(version, passage):
+        return partial(known_or_waiting, journal, waiting, received, version, passage)
+
+    return eval_cv.evaluate(journal.plan, ask_for)
+
+
 def in_batches(journal, ask):
-    """Prend la place d'`eval_cv.ask_directly`, mais envoie des lots au lieu d'appeler `ask`. Rend
+    """Prend la place d'`eval_cv.evaluate_directly`, mais envoie des lots : `ask` ne sert pas. Rend
     les passages de `run_versions`."""
     if journal.plan["model"] == eval_cv.DEMO:
         raise Arret(f"{journal.path} : {NO_DEMO}")
     if UNKNOWN in journal.batches:
         raise Arret(f"{journal.path} : un envoi a été interrompu. {DOUBT}")
     received = set()  # les clés des appels auxquels un lot a répondu
-
-    def ask_for(version, passage):
-        return partial(known_or_waiting, journal, waiting, received, version, passage)
-
     while True:  # les lots laissés en cours, les résumés, les notations
         for batch_id in list(journal.batches):
             collect(journal, batch_id, received)
-        waiting = {}
-        results = eval_cv.evaluate(journal.plan, ask_for)
+        waiting = {}  # les appels à faire, {clé d'un appel: ligne à écrire}
+        versions = evaluate_or_wait(journal, waiting, received)
         if not waiting:
-            return results
+            return versions
         send(journal, waiting, received)
 
 

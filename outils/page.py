@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eval_cv
-from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_text, named
+from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_text, system_errors
 
 SHOWN = 300  # au-delà, la page ne détaille que les cas dont l'écart est le plus grand
 MIDDLE = (LOWEST + HIGHEST) / 2
@@ -57,7 +57,7 @@ def newest_journal():
     réponse ; lève `Arret` s'il n'y en a pas."""
     journals = [path for path in Path("resultats").glob("*.jsonl") if path.is_file()]
     for path in sorted(journals, key=os.path.getmtime, reverse=True):
-        with named(path):
+        with system_errors(path):
             content = path.read_bytes()
         if b'"message":' in content:  # la clé d'une réponse ; dans un texte, elle est échappée
             return path
@@ -184,7 +184,8 @@ def disagreement(result):
 
 def case_row(index, results, means):
     """La ligne d'un cas au tableau : {"number": 3, "marks": {"V1": 6.0, "V2": 5.5}, "gaps": {"V2":
-    -0.5}, "disagreements": 1, "place": (0, -0.5)}, la place servant à ranger les lignes."""
+    -0.5}, "widest": 0.5 (le plus grand écart, sans son signe), "disagreements": 1, "place": (0,
+    -0.5)}, la place servant à ranger les lignes."""
     marks = {}
     for version, by_case in means.items():
         marks[version] = by_case[index]["moyenne"] if by_case[index] else None
@@ -357,10 +358,10 @@ def command(argv):
     if path.suffix.lower() == ".html":
         raise Arret(f"{path} : la page prendrait ce nom, renommez le journal en .jsonl")
     draft = target.with_suffix(".html.tmp")  # la page précédente reste entière jusqu'au bout
-    with named(draft):
+    with system_errors(draft):
         draft.write_text(content, encoding="utf-8", errors="replace")  # pour les emojis coupés
         shutil.copymode(path, draft)  # qui ne peut pas lire le journal ne lit pas la page
-    with named(target):
+    with system_errors(target):
         os.replace(draft, target)
     eval_cv.display(f"Page à lire : {target}")
     return 0
