@@ -186,6 +186,7 @@ class WithApi(unittest.TestCase):
         changes.start()
         self.addCleanup(changes.stop)
         os.environ.pop("ANTHROPIC_AUTH_TOKEN", None)
+        os.environ.pop("PYTHONUNBUFFERED", None)  # qui cache ce qu'on oublie d'afficher aussitôt
         eval_cv.client.cache_clear()
 
     def printed(self, function, code=0):
