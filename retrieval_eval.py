@@ -45,18 +45,15 @@ Code de sortie : 0, 2 si une entrée est incorrecte ou la sortie impossible, 130
 
 import argparse
 import gzip
-import io
 import json
 import os
-import re
 import shlex
 import sys
 import zlib
 from array import array
 from collections import Counter
 from contextlib import suppress
-from itertools import zip_longest
-from math import fsum, inf, sqrt
+from math import fsum, inf, nan, sqrt
 from numbers import Number
 from statistics import fmean, stdev
 
@@ -86,16 +83,18 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
         raise TypeError("documents_pertinents : un dictionnaire est attendu")
     if len(questions) != len(resultats):
         raise ValueError(f"questions : {len(questions)}, listes de résultats : {len(resultats)}")
-    expected = map(documents_pertinents.get, questions)
-    positions = [
-        # Un texte cherché dans une liste est le cas courant, le seul qui doive aller vite.
-        (found.index(one) + 1 if one in found else 0)
-        if type(one) is str and type(found) is list
-        else position_of(question, found, one)
-        for question, found, one in zip(questions, resultats, expected)
-    ]
+    positions = []
+    for question, documents in zip(questions, resultats):
+        relevant = documents_pertinents.get(question)
+        if type(relevant) is not str or type(documents) is not list:
+            position = position_of(question, documents, relevant)
+        elif relevant in documents:  # un texte dans une liste, le cas courant : vite
+            position = documents.index(relevant) + 1
+        else:
+            position = 0
+        positions.append(position)
     if not any(positions):
-        check_kinds(resultats, [documents_pertinents[question] for question in questions])
+        check_kinds(resultats, map(documents_pertinents.get, questions))
     return measures(questions, positions, k)
 
 
@@ -143,10 +142,9 @@ def check_kinds(results, expected):
 
 def kind(document):
     """Le type d'un identifiant ; tous les textes n'en font qu'un, tous les nombres aussi."""
-    for family in (str, Number):
-        if isinstance(document, family):
-            return family
-    return type(document)
+    if isinstance(document, str):
+        return str
+    return Number if isinstance(document, Number) else type(document)
 
 
 def hit_rate(positions, k):
@@ -200,20 +198,29 @@ def comparer_retrieval(avant, apres) -> dict:
     tous les écarts sont égaux ; combien de questions ont un meilleur, un moins bon ou le même rang.
     Lève ValueError si les questions diffèrent.
     """
-    check_same_questions(avant["details"], apres["details"])
-    gaps = gaps_between(avant, apres)
+    before, after = avant["details"], apres["details"]
+    if len(before) != len(after):
+        raise ValueError(f"questions : {len(before)} avant, {len(after)} après")
+    pairs = list(zip(before, after))
+    for number, (old, new) in enumerate(pairs, 1):
+        if old["question"] != new["question"]:
+            names = f"{quoted(old['question'])} avant, {quoted(new['question'])} après"
+            raise ValueError(f"la question {number} diffère : {names}")
+    gaps = {
+        "mrr": [new["reciprocal_rank"] - old["reciprocal_rank"] for old, new in pairs],
+        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],
+    }
     comparison = {}
-    for measure in ("mrr", "hit_rate"):
-        bounds = None
-        if moved(gaps[measure]) >= 6:
-            bounds = interval(gaps[measure])
+    for measure, changes in gaps.items():
+        moved = sum(change != 0 for change in changes)
+        bounds = interval(changes) if moved >= 6 else None
         if bounds is not None:
             bounds = [rounded(bound) for bound in bounds]
         difference = rounded(apres[measure] - avant[measure])
         comparison[measure] = {"difference": difference, "interval": bounds}
     comparison["hausse"] = sum(gap > 0 for gap in gaps["mrr"])
     comparison["baisse"] = sum(gap < 0 for gap in gaps["mrr"])
-    comparison["stable"] = len(gaps["mrr"]) - moved(gaps["mrr"])
+    comparison["stable"] = sum(gap == 0 for gap in gaps["mrr"])
     return comparison
 
 
@@ -229,32 +236,9 @@ def interval(gaps):
     return fmean(gaps) - margin, fmean(gaps) + margin
 
 
-def gaps_between(before, after):
-    """L'écart de chaque question : {"mrr": [0.5, 0.0, …], "hit_rate": [1, 0, …]}."""
-    pairs = list(zip(before["details"], after["details"]))
-    return {
-        "mrr": [b["reciprocal_rank"] - a["reciprocal_rank"] for a, b in pairs],
-        "hit_rate": [b["hit"] - a["hit"] for a, b in pairs],
-    }
-
-
-def moved(gaps):
-    """Combien d'écarts ne sont pas nuls."""
-    return sum(gap != 0 for gap in gaps)
-
-
 def rounded(value):
     """À 4 décimales, et jamais -0.0, qui s'afficherait « -0.0000 »."""
     return round(value, 4) + 0.0
-
-
-def check_same_questions(before, after):
-    """Lève ValueError en nommant la première question qui diffère."""
-    pairs = zip_longest(before, after, fillvalue={"question": "aucune"})
-    for number, (a, b) in enumerate(pairs, 1):
-        if a["question"] != b["question"]:
-            names = f"{quoted(a['question'])} avant, {quoted(b['question'])} après"
-            raise ValueError(f"la question {number} diffère : {names}")
 
 
 # --- 3. Lire les fichiers
@@ -286,9 +270,7 @@ def read_blocks(path, layouts):
             elif head.startswith(b"{"):
                 yield from json_blocks(file)
             else:
-                # Un octet qui n'est pas de l'UTF-8 y est lu comme un caractère isolé (NOT_UTF8).
-                text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="\n")
-                yield from text_blocks(text, layouts)
+                yield from text_blocks(file, layouts)
     except Erreur as error:
         raise Erreur(f"{path} : {error}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -315,21 +297,21 @@ QRELS = {
     3: "question document pertinence",
     2: "question document",
 }
-NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 def text_blocks(file, layouts):
     """Les blocs d'un fichier en colonnes : un run, ou des jugements, de score leur pertinence."""
-    width = current = None
+    width = current = name = None
     documents, scores, ranks = [], [], False
-    seen = set()
     for number, line in enumerate(file, 1):
         columns = line.split()
-        if width is None and columns:
+        if not columns:  # une ligne vide
+            continue
+        if width is None:
             width = len(columns)
             if width not in layouts:
-                raise unexpected(number, line, layouts, width)
-            if layouts is QRELS and columns[2:] == ["score"]:  # la ligne de titre de BEIR
+                raise unexpected(number, line, " » ou « ".join(layouts.values()))
+            if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
             if width == 6:
@@ -340,35 +322,28 @@ def text_blocks(file, layouts):
                 question, document, text = columns
             else:
                 question, document = columns
-                text = "1"
+                text = b"1"
+            identifier = document.decode()
             score = float(text)
         except ValueError:
-            if not columns:  # une ligne vide
-                continue
-            raise unexpected(number, line, layouts, width) from None
+            raise unexpected(number, line, layouts[width]) from None
         if score != score:  # NaN
-            raise unexpected(number, line, layouts, width)
-        if not line.isascii() and NOT_UTF8.search(line):
-            raise Erreur(f"ligne {number} : le texte n'est pas en UTF-8")
+            raise unexpected(number, line, layouts[width])
         if question != current:
             if documents:
-                yield text_block(current, documents, scores, ranks)
-            if layouts is RUN and question in seen:
-                advice = "triez le fichier (sort -s -k1,1)"
-                raise Erreur(f"ligne {number} : {quoted(question)} revient, {advice}")
-            seen.add(question)
+                yield text_block(name, documents, scores, ranks)
             current = question
-            documents = []
-            scores = array("f")  # en simple précision, où trec_eval les compare
+            name = decoded(question, number)
+            documents, scores = [], []
             ranks = layouts is RUN and width == 3  # sauf si un nombre a des décimales
-        documents.append(document)
+        documents.append(identifier)
         scores.append(score)
-        if ranks and not text.lstrip("+-").isdigit():
+        if ranks and not text.lstrip(b"+-").isdigit():
             ranks = False
     if width is None:
         raise Erreur("le fichier est vide")
     if documents:
-        yield text_block(current, documents, scores, ranks)
+        yield text_block(name, documents, scores, ranks)
 
 
 def text_block(question, documents, scores, ranks):
@@ -377,44 +352,49 @@ def text_block(question, documents, scores, ranks):
         return question, documents, scores, None
     increasing = all(a < b for a, b in zip(scores, scores[1:]))
     if scores[0] not in (0, 1) or not increasing:
+        rule = "des rangs, qui commencent à 0 ou 1 et augmentent ; un score a des décimales"
         raise Erreur(
-            f"question {quoted(question)} : des nombres entiers en troisième colonne sont des "
-            "rangs, qui commencent à 0 ou 1 et augmentent ; un score s'écrit avec des décimales"
+            f"question {quoted(question)} : les entiers de la troisième colonne sont {rule}"
         )
     return question, documents, None, None
 
 
-def unexpected(number, line, layouts, width):
-    """L'erreur d'une ligne qui n'a pas les colonnes attendues, ou pas de nombre là où il faut."""
-    layout = layouts.get(width) or " » ou « ".join(layouts.values())
-    return Erreur(f"ligne {number} : « {layout} » est attendu, et non {quoted(line.strip())}")
+def unexpected(number, line, expected):
+    """L'erreur d'une ligne qui n'est pas celle qu'on attendait."""
+    found = quoted(decoded(line, number).strip())
+    return Erreur(f"ligne {number} : « {expected} » est attendu, et non {found}")
+
+
+def decoded(text, number):
+    """Le texte d'une ligne, ou d'un de ses mots ; lève `Erreur` s'il n'est pas en UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise Erreur(f"ligne {number} : le texte n'est pas en UTF-8") from None
 
 
 def prediction_blocks(file):
     """Les blocs des prédictions de sentence-transformers, une par ligne, déjà dans l'ordre."""
-    seen = set()
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line.decode())
-            question = identifier(record["query_id"])
-            documents = [identifier(result["corpus_id"]) for result in record["results"]]
-        except UnicodeDecodeError:
-            raise Erreur(f"ligne {number} : le texte n'est pas en UTF-8") from None
+            record = json.loads(line.decode(), parse_int=str, parse_float=str)
+            question = record["query_id"]
+            documents = [result["corpus_id"] for result in record["results"]]
+            check_names([question, *documents])
         except (ValueError, TypeError, KeyError, RecursionError):
-            found = quoted(line.decode().strip())
-            raise Erreur(f"ligne {number} : une prédiction est attendue, et non {found}") from None
-        if question in seen:
-            raise Erreur(f"ligne {number} : {quoted(question)} revient, gardez une prédiction")
-        seen.add(question)
+            expected = '{"query_id": …, "results": [{"corpus_id": …}, …]}'
+            raise unexpected(number, line, expected) from None
         yield question, documents, None, None
 
 
 def json_blocks(file):
     """Les blocs d'un fichier JSON : un fichier de l'exercice, un run ou des jugements."""
     try:
-        data = json.loads(file.read().decode(), object_pairs_hook=unique)
+        content = file.read().decode()
+        # Un nombre y reste un texte : les identifiants 12 et "12" désignent la même chose.
+        data = json.loads(content, object_pairs_hook=unique, parse_int=str, parse_float=str)
     except UnicodeDecodeError:
         raise Erreur("le texte n'est pas en UTF-8") from None
     except json.JSONDecodeError as error:
@@ -422,8 +402,6 @@ def json_blocks(file):
         raise Erreur(f"le JSON est invalide, {place}") from None
     except RecursionError:
         raise Erreur("le JSON est trop imbriqué") from None
-    except ValueError:  # un entier de plus de 4 300 chiffres
-        raise Erreur("le JSON contient un nombre trop long") from None
     if "resultats" in data or "documents_pertinents" in data:
         yield from exercise_blocks(data)
         return
@@ -431,13 +409,15 @@ def json_blocks(file):
         expected = f"question {quoted(question)} : {{document: nombre}} est attendu"
         if not isinstance(values, dict):
             raise Erreur(f"{expected}, et non {quoted(values)}")
+        scores = []
         for document, value in values.items():
-            if type(value) not in (int, float) or value != value:  # NaN
+            try:
+                score = float(str(value))  # str, car float(True) vaut 1
+            except ValueError:
+                score = nan
+            if score != score:
                 raise Erreur(f"{expected}, et non {quoted(value)} pour {quoted(document)}")
-        try:
-            scores = array("f", values.values())
-        except OverflowError:
-            raise Erreur(f"question {quoted(question)} : un nombre est trop grand") from None
+            scores.append(score)
         yield question, list(values), scores, None
 
 
@@ -450,11 +430,11 @@ def unique(pairs):
     return found
 
 
-def identifier(value):
-    """Un identifiant lu dans du JSON : 12 et "12" désignent la même chose."""
-    if type(value) not in (str, int, float):
-        raise TypeError(f"un texte ou un nombre est attendu, et non {quoted(value)}")
-    return str(value)
+def check_names(names):
+    """Lève TypeError si l'un de ces identifiants, lus dans du JSON, n'est pas un texte."""
+    for name in several(names):
+        if type(name) is not str:
+            raise TypeError(f"un texte ou un nombre est attendu, et non {quoted(name)}")
 
 
 def exercise_blocks(data):
@@ -462,26 +442,18 @@ def exercise_blocks(data):
     for name in ("questions", "resultats", "documents_pertinents"):
         if name not in data:
             raise Erreur(f"la clé « {name} » manque")
+    questions, results = data["questions"], data["resultats"]
+    relevant = data["documents_pertinents"]
     try:
-        questions = identifiers(data["questions"])
-        results = data["resultats"]
-        if isinstance(results, list):
-            results = [identifiers(documents) for documents in results]
-        relevant = data["documents_pertinents"]
-        if isinstance(relevant, dict):
-            relevant = {question: identifiers(value) for question, value in relevant.items()}
+        for names in [questions, *several(results)]:
+            check_names(names)
         evaluer_retrieval(questions, results, relevant)
+        for names in relevant.values():
+            check_names(names)
     except (TypeError, ValueError) as error:
         raise Erreur(error) from None
     for question, documents in zip(questions, results):
         yield question, documents, None, several(relevant[question])
-
-
-def identifiers(value):
-    """Les identifiants d'une liste, ou d'un nombre seul ; le reste est rendu tel quel."""
-    if isinstance(value, list):
-        return [identifier(one) for one in value]
-    return identifier(value) if isinstance(value, (int, float)) else value
 
 
 def read_qrels(path):
@@ -499,6 +471,84 @@ def read_qrels(path):
 # --- 4. Évaluer un fichier
 
 
+COUNTS = {  # les nombres d'un bilan, et leur nom à l'écran
+    "questions": "questions",
+    "sans_resultat": "sans résultat",
+    "sans_jugement": "sans jugement",
+    "sans_pertinent": "rien à trouver",
+    "profondeur": "profondeur",
+}
+
+
+def evaluate(path, qrels):
+    """Évalue un fichier, question par question ; `qrels` est None quand il n'y a pas de jugements.
+
+    Rend trois suites, dans l'ordre des questions ("questions", "expected", leurs documents
+    pertinents, et "positions"), "is_run", vrai si les jugements sont `qrels`, et "counts".
+    """
+    rows, counts = [], dict.fromkeys(COUNTS, 0)
+    absent = dict(qrels or {})  # les jugements dont la question n'est pas encore venue
+    is_run = False
+    unknown = examples = None  # à citer : une question sans jugement ; un trouvé et un attendu
+    for question, documents, scores, expected in checked_blocks(path):
+        if expected is None:
+            is_run = True
+            if qrels is None:
+                raise Erreur(f"{path} : c'est un run, donnez ses jugements avec --qrels")
+            expected = absent.pop(question, None)
+        if expected is None:
+            counts["sans_jugement"] += 1
+            unknown = question
+            continue
+        expected = frozenset(expected)
+        rows.append((question, expected, first_relevant(documents, scores, expected)))
+        counts["sans_resultat"] += not documents
+        counts["profondeur"] = max(counts["profondeur"], len(documents))
+        if documents and expected and examples is None:
+            examples = f"{quoted(documents[0])} et {quoted(min(expected))}"
+    if not rows and unknown is None:
+        raise Erreur(f"{path} : le fichier n'a aucune question")
+    if not rows:
+        known = quoted(min(qrels)) if qrels else "rien"
+        names = f"{quoted(unknown)} dans l'un, {known} dans l'autre : mêmes identifiants ?"
+        raise Erreur(f"{path} : aucune de ses questions n'est dans --qrels ({names})")
+    if is_run:  # les questions jugées que le run ne contient pas comptent aussi
+        rows += [(question, expected, 0) for question, expected in absent.items()]
+        counts["sans_resultat"] += len(absent)
+    rows.sort(key=lambda row: row[0])
+    questions, expected, positions = zip(*rows)
+    counts["questions"] = len(rows)
+    counts["sans_pertinent"] = expected.count(frozenset())
+    if examples and not any(positions):
+        advice = f"comparez {examples} : mêmes identifiants ?"
+        warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
+    side = {"questions": questions, "expected": expected, "positions": positions}
+    return {**side, "is_run": is_run, "counts": counts}
+
+
+def checked_blocks(path):
+    """Les blocs d'un fichier à évaluer, un par question si c'est un run. Avertit, à la fin, si
+    aucune question n'a ses scores dans l'ordre où l'on range des scores."""
+    seen = set()
+    several = falling = 0  # les questions de plusieurs documents, et celles dont le score baisse
+    for question, documents, scores, expected in read_blocks(path, RUN):
+        if expected is None and question in seen:
+            advice = "triez le fichier (sort -s -k1,1), ou gardez une prédiction par question"
+            raise Erreur(f"{path} : la question {quoted(question)} revient, {advice}")
+        seen.add(question)
+        if scores is not None and len(scores) > 1:
+            scores = array("f", scores)  # en simple précision, où trec_eval les compare
+            several += 1
+            falling += scores[0] > scores[-1]
+        yield question, documents, scores, expected
+    if several > 0 and falling == 0:
+        warn(
+            f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
+            "dernier. Des distances ? Un score plus grand doit être meilleur : changez leur signe. "
+            "Des scores tous égaux ? L'ordre des noms ne mesure pas la recherche."
+        )
+
+
 def first_relevant(documents, scores, relevant):
     """La position, ou 0, du premier pertinent, par score puis nom décroissants (trec_eval)."""
     found = relevant.intersection(documents)
@@ -514,92 +564,6 @@ def first_relevant(documents, scores, relevant):
     return position
 
 
-def evaluate(path, qrels):
-    """Évalue un fichier, question par question ; `qrels` est None quand il n'y a pas de jugements.
-
-    Rend {"positions": {(question, documents pertinents, occurrence): position}, "is_run": True si
-    les jugements sont ceux de `qrels`, et trois nombres : "answered", les questions qui ont des
-    documents, "unjudged", les questions écartées, "depth", la profondeur}.
-    """
-    side = {"positions": {}, "is_run": False, "answered": 0, "unjudged": 0, "depth": 0}
-    positions = side["positions"]
-    occurrences, orders = Counter(), Counter()
-    unknown = examples = None  # à citer : une question sans jugement ; un trouvé et un attendu
-    for question, documents, scores, expected in read_blocks(path, RUN):
-        if scores is not None and len(documents) > 1:
-            orders[order_of(scores)] += 1
-        if expected is None:
-            side["is_run"] = True
-            if qrels is None:
-                raise Erreur(f"{path} : c'est un run, donnez ses jugements avec --qrels")
-            expected = qrels.get(question)
-        if expected is None:
-            side["unjudged"] += 1
-            unknown = question
-            continue
-        expected = frozenset(expected)
-        occurrences[question] += 1
-        key = question, expected, occurrences[question]
-        positions[key] = first_relevant(documents, scores, expected)
-        side["depth"] = max(side["depth"], len(documents))
-        if documents:
-            side["answered"] += 1
-        if documents and expected and examples is None:
-            examples = f"{quoted(documents[0])} et {quoted(min(expected))}"
-    if unknown is not None and not positions:
-        known = quoted(min(qrels)) if qrels else "rien"
-        names = f"{quoted(unknown)} dans l'un, {known} dans l'autre : mêmes identifiants ?"
-        raise Erreur(f"{path} : aucune de ses questions n'est dans --qrels ({names})")
-    if not positions:
-        raise Erreur(f"{path} : le fichier n'a aucune question")
-    if side["is_run"]:  # les questions jugées que le run ne contient pas comptent aussi
-        for question, expected in qrels.items():
-            positions.setdefault((question, expected, 1), 0)
-    warn_of_order(path, orders)
-    if examples and not any(positions.values()):
-        advice = f"comparez {examples} : mêmes identifiants ?"
-        warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
-    return side
-
-
-def report_of(side, ks):
-    """Le bilan d'un fichier évalué, tel que --json l'affiche."""
-    positions = list(side["positions"].values())
-    return {
-        "hit_rate": {k: hit_rate(positions, k) for k in ks},
-        "mrr_at_k": {k: mean_reciprocal_rank(positions, k) for k in ks},
-        "mrr": mean_reciprocal_rank(positions),
-        "questions": len(positions),
-        "sans_resultat": len(positions) - side["answered"],
-        "sans_jugement": side["unjudged"],
-        "sans_pertinent": sum(not expected for _, expected, _ in side["positions"]),
-        "profondeur": side["depth"],
-    }
-
-
-def order_of(scores):
-    """L'ordre des scores d'une question dans le fichier, jugé à ses deux bouts."""
-    if scores[0] > scores[-1]:
-        return "décroissants"
-    return "égaux" if min(scores) == max(scores) else "autres"
-
-
-def warn_of_order(path, orders):
-    """Avertit si aucune question n'a ses scores dans l'ordre où l'on range des scores."""
-    if orders["décroissants"]:
-        return
-    if orders["autres"]:
-        warn(
-            f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
-            "dernier ; des distances ? Un score plus grand doit être meilleur : changez leur signe."
-        )
-    elif orders["égaux"]:
-        warn(
-            f"{path} : dans chaque question, tous les scores sont égaux ; les documents sont "
-            "rangés par leur nom, ce qui ne mesure pas la recherche."
-        )
-
-
 def warn(sentence):
     """Une phrase sur la sortie d'erreur, si elle est ouverte (None, `print` irait sur l'autre)."""
     if sys.stderr is not None:
@@ -607,45 +571,59 @@ def warn(sentence):
             print(f"retrieval_eval.py : {sentence}", file=sys.stderr, flush=True)
 
 
+def report_of(side, ks):
+    """Le bilan d'un fichier évalué, tel que --json l'affiche."""
+    positions = side["positions"]
+    return {
+        "hit_rate": {k: hit_rate(positions, k) for k in ks},
+        "mrr_at_k": {k: mean_reciprocal_rank(positions, k) for k in ks},
+        "mrr": mean_reciprocal_rank(positions),
+        **side["counts"],
+    }
+
+
 def compare(paths, sides, k):
-    """`comparer_retrieval` de deux fichiers évalués, leurs questions mises dans le même ordre.
-    Rend aussi ce qu'on y compare : (avant, après, comparaison)."""
-    before, after = (side["positions"] for side in sides)
-    for key in [*before, *after]:
-        if key not in before or key not in after:
-            question = f"la question {quoted(key[0])} ou ses documents pertinents diffèrent"
-            raise Erreur(f"{' et '.join(paths)} : {question} de l'un à l'autre")
-    questions = [question for question, _, _ in before]
-    avant = measures(questions, list(before.values()), k)
-    apres = measures(questions, [after[key] for key in before], k)
+    """Compare deux fichiers évalués. Rend l'avant et l'après, tels qu'`evaluer_retrieval` les
+    rendrait, et leur comparaison. Avertit s'ils n'ont pas la même profondeur."""
+    judged = [Counter(zip(side["questions"], side["expected"])) for side in sides]
+    different = (judged[0] - judged[1]) + (judged[1] - judged[0])
+    if different:
+        question, _ = next(iter(different))
+        found = f"la question {quoted(question)} ou ses documents pertinents diffèrent"
+        raise Erreur(f"{' et '.join(paths)} : {found} de l'un à l'autre")
+    before, after = (side["counts"]["profondeur"] for side in sides)
+    if before != after:
+        depths = f"jusqu'à {before} documents par question avant, {after} après"
+        advice = "les mesures ne se comparent pas. Donnez la même profondeur."
+        warn(f"{depths} : au-delà de {min(before, after)}, {advice}")
+    avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
     return avant, apres, comparer_retrieval(avant, apres)
 
 
 # --- 5. L'écran et la ligne de commande
 
 
-COUNTS = {  # les nombres d'un bilan, et leur nom à l'écran
-    "questions": "questions",
-    "sans_resultat": "sans résultat",
-    "sans_jugement": "sans jugement",
-    "sans_pertinent": "rien à trouver",
-    "profondeur": "profondeur",
-}
+EXAMPLE = """\
+L'exemple de l'exercice :
+  Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
+  Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
+Hit Rate@{k} : {hit_rate} (la part des questions en position {k} au plus)
+MRR : {mrr} ((1/2 + 0) / 2)
+Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
+leurs formats : python3 retrieval_eval.py --help"""
 
 
 def table(reports):
     """Les lignes du tableau : les mesures, avec leur écart s'il y en a deux, puis les nombres."""
-    two = len(reports) == 2
-    lines = [f"{'':14}{'avant':>12}{'après':>12}{'écart':>12}"] if two else []
-    rows = []
-    for k in reports[0]["hit_rate"]:
-        rows.append((f"Hit Rate@{k}", [report["hit_rate"][k] for report in reports]))
-    for k in reports[0]["mrr_at_k"]:
-        rows.append((f"MRR@{k}", [report["mrr_at_k"][k] for report in reports]))
-    rows.append(("MRR", [report["mrr"] for report in reports]))
-    for name, values in rows:
+    rows = {f"Hit Rate@{k}": [r["hit_rate"][k] for r in reports] for k in reports[0]["hit_rate"]}
+    rows |= {f"MRR@{k}": [r["mrr_at_k"][k] for r in reports] for k in reports[0]["mrr_at_k"]}
+    rows["MRR"] = [report["mrr"] for report in reports]
+    lines = []
+    if len(reports) == 2:
+        lines.append(f"{'':14}{'avant':>12}{'après':>12}{'écart':>12}")
+    for name, values in rows.items():
         line = f"{name:>14}" + "".join(f"{value:12.4f}" for value in values)
-        if two:
+        if len(values) == 2:
             line += f"{rounded(values[1] - values[0]):+12.4f}"
         lines.append(line)
     for key, name in COUNTS.items():
@@ -664,25 +642,19 @@ def comparison_lines(avant, apres, comparison, k):
     for old, new in pairs[: min(5, down)]:
         name = quoted(old["question"])
         lines.append(f"  {name} : position {old['position']} → {new['position'] or 'absent'}")
-    gaps = gaps_between(avant, apres)
     for measure, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
         difference = comparison[measure]["difference"]
-        bounds = comparison[measure]["interval"]
-        meaning = interval_meaning(bounds, gaps[measure])
+        meaning = interval_meaning(comparison[measure]["interval"])
         lines.append(f"{name} : écart {difference:+.4f}, {meaning}.")
     if down == 0:
         lines.append("Pour en savoir plus, évaluez d'autres questions.")
     return lines
 
 
-def interval_meaning(bounds, gaps):
-    """L'intervalle affiché, et ce qu'il permet de dire ; sans lui, ce qui l'empêche."""
+def interval_meaning(bounds):
+    """L'intervalle affiché, et ce qu'il permet de dire ; sans lui, ce qu'il faut pour l'avoir."""
     if bounds is None:
-        changed = moved(gaps)
-        if changed < 6:
-            found = f"{changed} sur {len(gaps)}" if changed else "aucune"
-            return f"sans intervalle : trop peu de questions ont changé ({found}, il en faut 6)"
-        return "sans intervalle : toutes les questions ont le même écart"
+        return "sans intervalle : il faut au moins 6 questions changées, aux écarts inégaux"
     low, high = bounds
     text = f"intervalle à 95 % de {low:+.4f} à {high:+.4f} ; il "
     if low > 0:
@@ -692,7 +664,7 @@ def interval_meaning(bounds, gaps):
     return text + "contient 0 : rien ne dit lequel est le meilleur au-delà de ces questions"
 
 
-def depth_option(text):
+def depth(text):
     """Une profondeur donnée à --k."""
     try:
         k = int(text)
@@ -714,89 +686,55 @@ def parse(argv):
     parser.error = refuse
     parser.add_argument("files", nargs="*")
     parser.add_argument("--qrels")
-    parser.add_argument("--k", type=depth_option, nargs="+")
+    parser.add_argument("--k", type=depth, nargs="+")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-h", "--help", action="store_true")
     options = parser.parse_intermixed_args(argv)
-    if len(options.files) > 2:
-        count = len(options.files)
+    count = len(options.files)
+    if count > 2:
         raise Erreur(f"un ou deux fichiers sont attendus, et non {count}, voir --help")
+    if count == 0 and options.qrels is not None:
+        raise Erreur("--qrels : des jugements sans run à évaluer, ajoutez son fichier")
     return options
 
 
 def show_example(k, as_json):
-    """L'exemple de l'exercice, et d'où viennent ses nombres."""
-    questions = ["Q1", "Q2"]
+    """L'exemple de l'exercice."""
     results = [["doc_a", "doc_b", "doc_c"], ["doc_x", "doc_y"]]
-    relevant = {"Q1": "doc_b", "Q2": "doc_z"}
-    found = evaluer_retrieval(questions, results, relevant, k)
-    if as_json:
-        print(json.dumps(found, indent=2))
-        return
-    print("L'exemple de l'exercice :")
-    for detail, documents in zip(found["details"], results):
-        question, position = detail["question"], detail["position"]
-        place = f"en position {position}" if position else "absent"
-        rank = f"1/{position}" if position else "0"
-        print(
-            f"  {question} trouve {', '.join(documents)} ; il fallait {relevant[question]}, "
-            f"{place} : {rank}"
-        )
-    hits = sum(detail["hit"] for detail in found["details"])
-    print(f"Hit Rate@{k} : {found['hit_rate']} ({hits} question sur 2 : position {k} au plus)")
-    print(f"MRR : {found['mrr']} ((1/2 + 0) / 2)")
-    print(
-        "Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; "
-        "leurs formats : python3 retrieval_eval.py --help"
-    )
+    found = evaluer_retrieval(["Q1", "Q2"], results, {"Q1": "doc_b", "Q2": "doc_z"}, k)
+    print(json.dumps(found, indent=2) if as_json else EXAMPLE.format(k=k, **found))
 
 
 def run(argv):
     """Toute l'évaluation, à l'écran ou en JSON."""
     options = parse(argv)
+    ks = list(dict.fromkeys(options.k or [1, 5, 10]))
     if options.help:
         print(__doc__.strip())
         return
     if not options.files:
-        if options.qrels is not None:
-            raise Erreur("--qrels : des jugements sans run à évaluer, ajoutez son fichier")
         show_example(options.k[0] if options.k else 5, options.json)
         return
-    ks = list(dict.fromkeys(options.k or [1, 5, 10]))
     qrels = None if options.qrels is None else read_qrels(options.qrels)
     sides = [evaluate(path, qrels) for path in options.files]
     if qrels is not None and not any(side["is_run"] for side in sides):
         raise Erreur(
-            "--qrels : des jugements sans run, car ce sont des fichiers de l'exercice, "
-            "qui ont déjà les leurs ; retirez --qrels"
+            "--qrels : les fichiers de l'exercice ont déjà leurs jugements, retirez --qrels"
         )
     reports = [report_of(side, ks) for side in sides]
     comparison = None
     if len(sides) == 2:
         avant, apres, comparison = compare(options.files, sides, ks[0])
-        warn_of_depth(reports)
     if options.json:
-        data = {"avant": reports[0], "apres": None, "comparaison": comparison}
-        if len(sides) == 2:
-            data["apres"] = reports[1]
+        after = reports[1] if len(reports) == 2 else None
+        data = {"avant": reports[0], "apres": after, "comparaison": comparison}
         print(json.dumps(data, indent=2))
         return
-    print(*table(reports), sep="\n")
-    print()
+    print(*table(reports), "", sep="\n")
     if comparison is None:
         print("Pour comparer, ajoutez à la commande le fichier d'après, à la suite de celui-ci.")
     else:
         print(*comparison_lines(avant, apres, comparison, ks[0]), sep="\n")
-
-
-def warn_of_depth(reports):
-    """Avertit si les deux côtés n'ont pas la même profondeur."""
-    before, after = (report["profondeur"] for report in reports)
-    if before != after:
-        warn(
-            f"jusqu'à {before} documents par question avant, {after} après : au-delà de "
-            f"{min(before, after)}, les mesures ne se comparent pas. Donnez la même profondeur."
-        )
 
 
 def main(argv=None):

@@ -107,13 +107,8 @@ class Fonction(unittest.TestCase):
 
     def test_toute_suite_ordonnee(self):
         """Listes, tuples, et ce qui se comporte comme eux (les tableaux de numpy, par exemple)."""
-        for documents in (
-            [7, 12],
-            (7, 12),
-            array("q", [7, 12]),
-            UserList([7, 12]),
-            range(7, 13, 5),
-        ):
+        suites = [[7, 12], (7, 12), array("q", [7, 12]), UserList([7, 12]), range(7, 13, 5)]
+        for documents in suites:
             for suite in (list, tuple, UserList):
                 bilan = evaluer_retrieval(suite(["Q"]), suite([documents]), {"Q": 12})
                 self.assertEqual(bilan["mrr"], 0.5)
@@ -145,62 +140,57 @@ class Fonction(unittest.TestCase):
         self.assertEqual(bilan["hit_rate"], 0.5)
 
     def test_identifiants_de_deux_types_quand_rien_n_est_trouve(self):
-        for documents, pertinent, dit in [
+        cas = [
             ([3, 7], "7", r"« 7 » \(int\) dans resultats, « 7 » \(str\)"),
             ([("a", 0.5)], "a", r"\(tuple\) dans resultats, « a » \(str\)"),
             ([["a", 0.5]], ["a"], r"\(list\) dans resultats, « a » \(str\)"),
             ([("a",)], b"a", r"\(tuple\) dans resultats, « b'a' » \(bytes\)"),
             (["7"], [7, 8], r"\(str\) dans resultats, « 8 » \(int\)"),
-        ]:
+        ]
+        for documents, pertinent, dit in cas:
             with self.assertRaisesRegex(TypeError, dit):
                 evaluer_retrieval(["Q"], [documents], {"Q": pertinent})
 
     def test_des_identifiants_du_meme_type_peuvent_etre_absents(self):
-        for documents, pertinent in [
-            (["a"], "b"),
-            ([Texte("a")], "b"),
-            ([Entier(7)], 8),
-            ([7.0], Entier(8)),
-            ([7, "a"], "b"),
-            ([], "b"),
-        ]:
+        cas = [(["a"], "b"), ([Texte("a")], "b"), ([Entier(7)], 8), ([7.0], Entier(8))]
+        cas += [([7, "a"], "b"), ([], "b")]
+        for documents, pertinent in cas:
             self.assertEqual(evaluer_retrieval(["Q"], [documents], {"Q": pertinent})["mrr"], 0.0)
 
     def test_deux_types_dont_l_un_a_ete_trouve(self):
         bilan = evaluer_retrieval(["Q1", "Q2"], [["a"], [7]], {"Q1": "a", "Q2": "7"})
         self.assertEqual(bilan["mrr"], 0.5)
 
-    def test_erreurs_nommees(self):
+    def refuse(self, faute, dit, questions, resultats, pertinents, k=5):
+        with self.assertRaisesRegex(faute, dit):
+            evaluer_retrieval(questions, resultats, pertinents, k)
+
+    def test_k_est_un_entier_d_au_moins_1(self):
+        for k, faute in [(0, ValueError), (-1, ValueError), (True, TypeError), (2.0, TypeError)]:
+            self.refuse(
+                faute, "k : un entier .*est attendu, et non", ["Q1"], [["a"]], {"Q1": "a"}, k
+            )
+
+    def test_autant_de_resultats_que_de_questions(self):
+        dit = "questions : 2, listes de résultats : 1$"
+        self.refuse(ValueError, dit, ["Q1", "Q2"], [["a"]], {"Q1": "a"})
+
+    def test_chaque_question_a_un_document_pertinent(self):
+        for pertinents in ({}, {"Q1": []}, {"Q1": None}, {"Q1": set()}):
+            dit = "« Q1 » n'a pas de document pertinent"
+            self.refuse(ValueError, dit, ["Q1"], [["a"]], pertinents)
+
+    def test_les_arguments_sont_des_listes_et_un_dictionnaire(self):
         un = {"Q1": "a"}
-        for arguments, faute, dit in [
-            ((["Q1", "Q2"], [["a"]], un), ValueError, "questions : 2, listes de résultats : 1$"),
-            (
-                (["Q1"], [["a"]], un, 0),
-                ValueError,
-                "k : un entier d'au moins 1 est attendu, et non 0",
-            ),
-            ((["Q1"], [["a"]], un, True), TypeError, "k : un entier est attendu, et non « True »"),
-            ((["Q1"], [["a"]], un, 2.0), TypeError, "k : un entier"),
-            ((["Q1"], [["a"]], {}), ValueError, "« Q1 » n'a pas de document pertinent"),
-            ((["Q1"], [["a"]], {"Q1": []}), ValueError, "« Q1 » n'a pas de document pertinent"),
-            ((["Q1"], ["abc"], un), TypeError, "« Q1 » : une liste de documents"),
-            ((["Q1"], [{"a"}], un), TypeError, "« Q1 » : une liste de documents"),
-            ((["Q1"], [{"a": 1}], un), TypeError, "« Q1 » : une liste de documents"),
-            ((["Q1"], [iter("a")], un), TypeError, "« Q1 » : une liste de documents"),
-            ((["Q1"], [["a"]], {"Q1": {"a": 1}}), TypeError, "« Q1 » : un document pertinent, ou"),
-            ((["Q1"], [["a"]], {"Q1": None}), ValueError, "« Q1 » n'a pas"),
-            ((["Q1"], [["a"]], {"Q1": set()}), ValueError, "« Q1 » n'a pas"),
-            (
-                ("Q1", [["a"]] * 2, {"Q": "a", "1": "a"}),
-                TypeError,
-                "questions et resultats : deux listes",
-            ),
-            ((["Q1"], "a", un), TypeError, "questions et resultats : deux listes"),
-            ((["Q1"], {"a"}, un), TypeError, "questions et resultats : deux listes"),
-            ((["Q1"], [["a"]], ["a"]), TypeError, "documents_pertinents : un dictionnaire"),
-        ]:
-            with self.assertRaisesRegex(faute, dit):
-                evaluer_retrieval(*arguments)
+        for documents in ("abc", {"a"}, {"a": 1}, iter("a")):
+            self.refuse(TypeError, "« Q1 » : une liste de documents", ["Q1"], [documents], un)
+        dit = "« Q1 » : un document pertinent, ou"
+        self.refuse(TypeError, dit, ["Q1"], [["a"]], {"Q1": {"a": 1}})
+        dit = "questions et resultats : deux listes"
+        self.refuse(TypeError, dit, "Q1", [["a"]] * 2, {"Q": "a", "1": "a"})
+        self.refuse(TypeError, dit, ["Q1"], "a", un)
+        self.refuse(TypeError, dit, ["Q1"], {"a"}, un)
+        self.refuse(TypeError, "documents_pertinents : un dict", ["Q1"], [["a"]], ["a"])
 
 
 def bilan_de(*positions, k=5):
@@ -274,8 +264,8 @@ class ComparerRetrieval(unittest.TestCase):
         for autres, dit in [
             ("AC", "la question 2 diffère : « B » avant, « C » après"),
             ("BA", "la question 1 diffère : « A » avant, « B » après"),
-            ("ABC", "la question 3 diffère : « aucune » avant, « C » après"),
-            ("A", "la question 2 diffère : « B » avant, « aucune » après"),
+            ("ABC", "questions : 2 avant, 3 après"),
+            ("A", "questions : 2 avant, 1 après"),
         ]:
             with self.assertRaisesRegex(ValueError, dit):
                 comparer_retrieval(bilan("A", "B"), bilan(*autres))
@@ -380,20 +370,16 @@ class Formats(AvecFichiers):
             self.check(run, b"\xef\xbb\xbf" + QRELS["BEIR"].replace("\n", "\r\n").encode())
 
     def test_un_grand_run(self):
-        lines = [
-            f"q{q} Q0 d{rank} {rank} {1000 - rank} essai"
-            for q in range(50)
-            for rank in range(1, 1001)
-        ]
+        ranks, questions = range(1, 1001), range(50)
+        lines = [f"q{q} Q0 d{rank} {rank} {1000 - rank} t" for q in questions for rank in ranks]
         qrels = "".join(f"q{q} 0 d{q + 1} 1\n" for q in range(50))  # en position q + 1
         run = self.file("run", "\n".join(lines))
         bilan = self.json(run, "--qrels", self.file("qrels", qrels))["avant"]
         self.assertEqual(bilan["mrr"], round(sum(1 / (q + 1) for q in range(50)) / 50, 4))
 
     def mrr(self, run, qrels):
-        return self.json(self.file("run", run), "--qrels", self.file("qrels", qrels))["avant"][
-            "mrr"
-        ]
+        run, qrels = self.file("run", run), self.file("qrels", qrels)
+        return self.json(run, "--qrels", qrels)["avant"]["mrr"]
 
     def test_le_score_decide_pas_la_colonne_du_rang(self):
         self.assertEqual(self.mrr("q Q0 a 1 1.0 t\nq Q0 b 2 5.0 t\n", "q 0 b 1\n"), 1.0)
@@ -414,7 +400,7 @@ class Formats(AvecFichiers):
         for nombres in ("321", "234", "113", "132", "5", ["-1", "0"]):
             run = "".join(f"q1 {name} {nombre}\n" for name, nombre in zip("abc", nombres))
             err = self.script(self.file("run", run), "--qrels", qrels, code=2)[1]
-            self.assertIn("run : question « q1 » : des nombres entiers en troisième colonne", err)
+            self.assertIn("run : question « q1 » : les entiers de la troisième colonne", err)
 
     def test_le_premier_de_plusieurs_pertinents_trouves_malgre_des_ex_aequo(self):
         # Par score puis nom décroissants : c, puis e d b (ex æquo), puis a.
@@ -439,9 +425,9 @@ class Formats(AvecFichiers):
         self.assertEqual(self.mrr(run, {"q": {"b": 1}}), 0.5)  # a, b, c, malgré les ex æquo
 
     def test_document_repete_compte_a_sa_premiere_ligne(self):
-        self.assertEqual(
-            self.mrr("q Q0 a 1 3 t\nq Q0 b 2 2 t\nq Q0 b 3 9 t\n", "q 0 b 1\n"), 0.3333
-        )
+        # b est jugé sur sa première ligne, et sa seconde tient une place devant lui.
+        run = "q Q0 a 1 3 t\nq Q0 b 2 2 t\nq Q0 b 3 9 t\n"
+        self.assertEqual(self.mrr(run, "q 0 b 1\n"), 0.3333)
 
     def test_identifiants_nombres_ou_textes(self):
         data = {"questions": [1], "resultats": [[7, 12]], "documents_pertinents": {"1": "12"}}
@@ -450,6 +436,11 @@ class Formats(AvecFichiers):
             self.assertEqual(self.json(self.file("a.json", data))["avant"]["mrr"], 0.5)
         run = '{"query_id": 1, "results": [{"corpus_id": 7}, {"corpus_id": 12}]}'
         self.assertEqual(self.mrr(run, "1 0 12 1\n"), 0.5)
+
+    def test_un_nombre_est_un_nombre_en_json_entre_guillemets_ou_tres_long(self):
+        self.assertEqual(self.mrr({"q": {"a": "9.5", "b": 10}}, {"q": {"a": "1"}}), 0.5)
+        long = '{"q": {"a": 1' + "0" * 5000 + ', "b": 10}}'
+        self.assertEqual(self.mrr(long, {"q": {"b": 1}}), 0.5)
 
     def test_identifiants_accentues(self):
         for run in ("é Q0 à 1 2.0 t\né Q0 ù 2 1.0 t\n", {"é": {"à": 2, "ù": 1}}):
@@ -504,6 +495,7 @@ rien ne dit lequel est le meilleur au-delà de ces questions.
 Hit Rate@1 : écart +0.7500, intervalle à 95 % de +0.1610 à +1.3390 ; il exclut 0 : \
 l'après est meilleur, au-delà de ces questions.
 """
+SANS = "sans intervalle : il faut au moins 6 questions changées, aux écarts inégaux."
 AVERTISSEMENT = """\
 retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de 1, les mesures ne \
 se comparent pas. Donnez la même profondeur.
@@ -543,44 +535,28 @@ class Comparaison(AvecFichiers):
         stables = [1] * 10
         meilleur = self.phrases([2] * 6 + stables, [1] * 6 + stables, "--k", "5")
         # Les nombres sont ceux de test_six_questions_doivent_avoir_change.
-        self.assertEqual(
-            meilleur,
-            [
-                "MRR : écart +0.1875, intervalle à 95 % de +0.0543 à +0.3207 ; il exclut 0 : "
-                "l'après est meilleur, au-delà de ces questions.",
-                "Hit Rate@5 : écart +0.0000, sans intervalle : trop peu de questions ont changé "
-                "(aucune, il en faut 6).",
-            ],
-        )
+        attendu = "MRR : écart +0.1875, intervalle à 95 % de +0.0543 à +0.3207 ; il exclut 0 : "
+        attendu += "l'après est meilleur, au-delà de ces questions."
+        self.assertEqual(meilleur, [attendu, "Hit Rate@5 : écart +0.0000, " + SANS])
         pire = self.phrases([1] * 6 + stables, [2] * 6 + stables, "--k", "1")
         # Hits : six de -1 sur seize, le double des écarts de rang.
-        self.assertEqual(
-            pire,
-            [
-                "MRR : écart -0.1875, intervalle à 95 % de -0.3207 à -0.0543 ; il exclut 0 : "
-                "l'après est moins bon, au-delà de ces questions.",
-                "Hit Rate@1 : écart -0.3750, intervalle à 95 % de -0.6413 à -0.1087 ; il exclut 0 "
-                ": l'après est moins bon, au-delà de ces questions.",
-            ],
-        )
+        fin = "il exclut 0 : l'après est moins bon, au-delà de ces questions."
+        attendu = [f"MRR : écart -0.1875, intervalle à 95 % de -0.3207 à -0.0543 ; {fin}"]
+        attendu += [f"Hit Rate@1 : écart -0.3750, intervalle à 95 % de -0.6413 à -0.1087 ; {fin}"]
+        self.assertEqual(pire, attendu)
         indecis = self.phrases([1, 1, 1, 2, 2, 2], [2, 2, 2, 1, 1, 1])
         # Écarts ±1/2 : écart type √(6/4 / 5) = 0,5477 ; marge 2,5468 × 0,5477 / √6 = 0,5695.
-        self.assertEqual(
-            indecis[0],
-            "MRR : écart +0.0000, intervalle à 95 % de -0.5695 à +0.5695 ; il "
-            "contient 0 : rien ne dit lequel est le meilleur au-delà de ces questions.",
-        )
+        attendu = "MRR : écart +0.0000, intervalle à 95 % de -0.5695 à +0.5695 ; il contient 0 : "
+        attendu += "rien ne dit lequel est le meilleur au-delà de ces questions."
+        self.assertEqual(indecis[0], attendu)
         egaux = self.phrases([2] * 6, [1] * 6, "--k", "1")
-        self.assertEqual(
-            egaux[0],
-            "MRR : écart +0.5000, sans intervalle : toutes les questions ont le même écart.",
-        )
+        self.assertEqual(egaux[0], "MRR : écart +0.5000, " + SANS)
         peu = self.phrases([2] * 5 + [1] * 2, [1] * 7, "--k", "1")
-        self.assertIn("trop peu de questions ont changé (5 sur 7, il en faut 6).", peu[0])
+        self.assertIn(SANS, peu[0])
 
     def test_une_borne_affichee_nulle_n_exclut_pas_0(self):
         for bornes in ([0.0, 0.5], [-0.5, 0.0]):
-            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes, []))
+            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes))
 
     def test_les_cinq_plus_fortes_baisses(self):
         avant = self.positions("avant.json", [1, 2, 1, 1, 1, 3, 1])
@@ -623,24 +599,33 @@ class Comparaison(AvecFichiers):
     def test_deux_formats_et_les_memes_jugements(self):
         qrels = self.file("qrels", QRELS["BEIR"])
         paths = [self.file(name, run) for name, run in RUNS.items()]
-        exercice = {"questions": ["q1", "q3"], "resultats": [["d2"], ["d4"]]}
         for avant in paths:
             for apres in paths:
                 bilan = self.json(avant, apres, "--qrels", qrels)
                 self.assertEqual(bilan["comparaison"]["mrr"]["difference"], 0.0)
-        exercice = self.file(
-            "ex.json", {**exercice, "documents_pertinents": {"q1": "d2", "q3": "d4"}}
-        )
+        data = {"questions": ["q3", "q1"], "resultats": [["d4"], ["d2"]]}
+        data["documents_pertinents"] = {"q1": "d2", "q3": "d4"}
         qrels = self.file("qrels2", "q1 0 d2 1\nq3 0 d4 1\n")
-        bilan = self.json(paths[0], exercice, "--qrels", qrels)
+        bilan = self.json(paths[0], self.file("ex.json", data), "--qrels", qrels)
         self.assertEqual((bilan["avant"]["mrr"], bilan["apres"]["mrr"]), (0.25, 1.0))
+        # Écarts : q1, de 1/2 à 1 ; q3, de 0 à 1, quel que soit l'ordre des fichiers.
+        self.assertEqual(bilan["comparaison"]["hausse"], 2)
+
+    def test_une_question_repetee_l_est_des_deux_cotes(self):
+        data = {"questions": ["Q", "Q"], "resultats": [["a"], ["b"]]}
+        deux = self.file("deux.json", {**data, "documents_pertinents": {"Q": "a"}})
+        self.assertEqual(self.json(deux, deux)["comparaison"]["stable"], 2)
+        data = {"questions": ["Q"], "resultats": [["a"]], "documents_pertinents": {"Q": "a"}}
+        une = self.file("une.json", data)
+        self.assertIn("la question « Q » ou ses", self.script(deux, une, code=2)[1])
+        self.assertIn("la question « Q » ou ses", self.script(une, deux, code=2)[1])
 
 
 EXEMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
-Hit Rate@5 : 0.5 (1 question sur 2 : position 5 au plus)
+Hit Rate@5 : 0.5 (la part des questions en position 5 au plus)
 MRR : 0.25 ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help
@@ -651,9 +636,8 @@ class Avertissements(AvecFichiers):
     """Une phrase sur la sortie d'erreur ; les valeurs restent celles de trec_eval."""
 
     def avertit(self, run, qrels):
-        out, err = self.script(
-            self.file("run", run), "--qrels", self.file("qrels", qrels), "--json"
-        )
+        run, qrels = self.file("run", run), self.file("qrels", qrels)
+        out, err = self.script(run, "--qrels", qrels, "--json")
         return json.loads(out)["avant"], err
 
     def test_des_distances(self):
@@ -665,13 +649,15 @@ class Avertissements(AvecFichiers):
         ):
             bilan, err = self.avertit(run, "q1 0 dA 1\n")
             self.assertIn("run : le premier document d'une question n'y a jamais un meilleur", err)
-            self.assertIn("des distances ?", err)
+            self.assertIn(
+                "Des distances ? Un score plus grand doit être meilleur : changez leur signe.", err
+            )
             self.assertEqual(err.count("\n"), 1)
             self.assertEqual(bilan["hit_rate"]["1"], 0.0)
 
     def test_scores_tous_egaux(self):
         bilan, err = self.avertit({"q1": {"a": 1, "b": 1}, "q2": {"c": 2, "d": 2}}, "q1 0 a 1\n")
-        self.assertIn("run : dans chaque question, tous les scores sont égaux", err)
+        self.assertIn("Des scores tous égaux ? L'ordre des noms ne mesure pas", err)
         self.assertEqual(err.count("\n"), 1)
         self.assertEqual(bilan["mrr"], 0.5)
 
@@ -704,9 +690,8 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        self.assertEqual(
-            err.getvalue(), "retrieval_eval.py : commande refusée : « --inconnu », voir --help\n"
-        )
+        dit = "retrieval_eval.py : commande refusée : « --inconnu », voir --help\n"
+        self.assertEqual(err.getvalue(), dit)
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
         self.assertEqual(lance("--inconnu").returncode, 2)
@@ -723,18 +708,14 @@ class Sorties(AvecFichiers):
             with open("/dev/full", "w") as full:
                 done = lance(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
             self.assertEqual(done.returncode, 2)
-            self.assertEqual(
-                done.stderr,
-                "retrieval_eval.py : la sortie est impossible, le système "
-                "refuse (« No space left on device »)\n",
-            )
+            dit = "la sortie est impossible, le système refuse (« No space left on device »)"
+            self.assertEqual(done.stderr, f"retrieval_eval.py : {dit}\n")
 
     def sous_shell(self, suite):
         commande = f'"{sys.executable}" "{SCRIPT}" {suite}'
         env = {**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": ""}
-        return subprocess.run(
-            ["bash", "-c", commande], env=env, capture_output=True, encoding="utf-8"
-        )
+        options = {"env": env, "capture_output": True, "encoding": "utf-8"}
+        return subprocess.run(["bash", "-c", commande], **options)
 
     @unittest.skipIf(os.name == "nt", "bash")
     def test_head(self):
@@ -758,150 +739,131 @@ class Sorties(AvecFichiers):
 class Erreurs(AvecFichiers):
     """Une phrase qui nomme le fichier, la ligne et l'erreur, et le code 2."""
 
-    def test_fichiers(self):
-        qrels = ("--qrels", self.file("qrels", QRELS["TREC"]))
-        run, exercice = self.file("run", RUNS["TREC"]), self.exercice("exercice.json", [["bon"]])
-        trec = RUNS["TREC"]
-        vide = {"questions": [], "resultats": []}
-        predictions = RUNS["sentence-transformers"]
-        for arguments, dit in [
-            ([str(self.folder / "absent")], "absent : fichier introuvable"),
-            ([str(self.folder)], f"{self.folder} : c'est un dossier, un fichier est attendu"),
-            ([run], "run : c'est un run, donnez ses jugements avec --qrels"),
-            ([qrels[0], qrels[1]], "--qrels : des jugements sans run à évaluer"),
-            ([exercice, *qrels], "--qrels : des jugements sans run, car"),
-            (
-                [self.file("court", trec + "q9 Q0 d1 1 3.0\n"), *qrels],
-                "court : ligne 6 : « question Q0 document rang score nom » est attendu, "
-                "et non « q9 Q0 d1 1 3.0 »",
-            ),
-            (
-                [self.file("decale", "a Q0 d 1 1 t\nb Q0 d 1 1 t u\n"), *qrels],
-                "ligne 2 : « question Q0",
-            ),
-            (
-                [self.file("etroit", "\na d\n"), *qrels],
-                "ligne 2 : « question Q0 document rang score nom » ou « question document nombre » "
-                "est attendu, et non « a d »",
-            ),
-            ([self.file("texte", "\n" + trec + "q9 Q0 d1 1 x t\n"), *qrels], "ligne 7 : "),
-            ([self.file("entete", "qid did rank\nq1 d1 1\n"), *qrels], "entete : ligne 1 : "),
-            ([self.file("titre", "qid did score\nq1 d1 1\n"), *qrels], "titre : ligne 1 : "),
-            (
-                [run, "--qrels", self.file("q3", QRELS["BEIR"].replace("score", "note"))],
-                "q3 : ligne 1 : « question document pertinence »",
-            ),
-            (
-                [run, "--qrels", self.file("q4", "q1 0 d1 1\nq1 0 d1 nan\n")],
-                "q4 : ligne 2 : « question 0 document pertinence »",
-            ),
-            (
-                [run, "--qrels", self.file("q2", "q1 d1\nq1 d1 2\n")],
-                "q2 : ligne 2 : « question document » est",
-            ),
-            ([run, "--qrels", run], "run : ligne 1 : « question 0 document pertinence » ou"),
-            (
-                [run, "--qrels", self.file("predq", predictions)],
-                "predq : --qrels attend des jugements, et non des prédictions",
-            ),
-            ([self.file("nan", trec + "q9 Q0 d1 1 nan t\n"), *qrels], "nan : ligne 6 : "),
-            (
-                [self.file("nanj", '{"q1": {"d1": NaN}}'), *qrels],
-                "question « q1 » : {document: nombre} est attendu, et non « nan » pour « d1 »",
-            ),
-            (
-                [self.file("binaire", b"a Q0 d 1 1 t\n\xff Q0 d1 1 1.0 t\n"), *qrels],
-                "binaire : ligne 2 : le texte n'est pas en UTF-8",
-            ),
-            (
-                [self.file("binairej", b'{"q\xff": {}}'), *qrels],
-                "binairej : le texte n'est pas en UTF-8",
-            ),
-            (
-                [self.file("binairep", predictions.encode() + b'{"query_id": "\xff"}'), *qrels],
-                "binairep : ligne 4 : le texte n'est pas en UTF-8",
-            ),
-            (
-                [self.file("coupe", gzip.compress(trec.encode())[:40]), *qrels],
-                "coupe : le fichier gzip est corrompu ou incomplet",
-            ),
-            (
-                [self.file("autre", "zz Q0 d1 1 1.0 t\n"), *qrels],
-                "aucune de ses questions n'est dans --qrels (« zz » dans l'un, « q1 » dans "
-                "l'autre : mêmes identifiants ?)",
-            ),
-            (
-                [run, "--qrels", self.file("aucun", "{}")],
-                "(« inconnue » dans l'un, rien dans l'autre :",
-            ),
-            ([run, "--qrels", self.file("vide", "\n")], "vide : le fichier est vide"),
-            ([self.file("vide2", ""), *qrels], "vide2 : le fichier est vide"),
-            ([self.file("json", '{"a":\n }')], "json : le JSON est invalide, ligne 2, colonne 2"),
-            (
-                [self.file("double", '{"q": {"a": 1}, "q": {"a": 2}}'), *qrels],
-                "la clé « q » est répétée",
-            ),
-            (
-                [self.file("disperse", trec + "q1 Q0 d4 4 0.5 t\n"), *qrels],
-                "ligne 6 : « q1 » revient, triez le fichier (sort -s -k1,1)",
-            ),
-            (
-                [self.file("pred", predictions + '\n{"query_id": "q1"}\n'), *qrels],
-                'pred : ligne 5 : une prédiction est attendue, et non « {"query_id": "q1"} »',
-            ),
-            (
-                [self.file("pred2", '{"query_id": null, "results": []}\n'), *qrels],
-                "pred2 : ligne 1 : une",
-            ),
-            (
-                [self.file("deux", predictions * 2), *qrels],
-                "ligne 4 : « q1 » revient, gardez une prédiction",
-            ),
-            ([self.file("bool", {"q1": {"a": True}}), *qrels], "et non « True » pour « a »"),
-            ([self.file("listes", {"q1": ["a"]}), *qrels], "question « q1 » : {document: nombre}"),
-            (
-                [self.file("grand", '{"q1": {"a": 1' + "0" * 400 + "}}"), *qrels],
-                "question « q1 » : un nombre est trop grand",
-            ),
-            (
-                [self.file("long", '{"q1": {"a": 1' + "0" * 5000 + "}}"), *qrels],
-                "long : le JSON contient un nombre trop long",
-            ),
-            (
-                [self.file("pred3", predictions + '{"query_id": "q4"\n'), *qrels],
-                "pred3 : ligne 4 : ",
-            ),
-            (
-                [run, "--qrels", self.file("titre seul", "query-id corpus-id score\n")],
-                "(« inconnue » dans l'un, rien dans l'autre :",
-            ),
-            (
-                [self.file("inegal", {**vide, "questions": ["Q"], "documents_pertinents": {}})],
-                "inegal : questions : 1, listes de résultats : 0",
-            ),
-            ([self.file("manque2", {"documents_pertinents": {}})], "la clé « questions » manque"),
-            ([self.file("manque", vide)], "la clé « documents_pertinents » manque"),
-            ([self.file("liste", {**vide, "documents_pertinents": []})], "un dictionnaire"),
-            ([self.exercice("chaine", ["abc"])], "chaine : question « Q1 » : une liste"),
-            (
-                [self.exercice("couples", [[["bon", 0.5]]])],
-                "couples : un texte ou un nombre est attendu, et non « ['bon', 0.5] »",
-            ),
-            ([self.exercice("rien", [])], "rien : le fichier n'a aucune question"),
-            ([self.file("profond", '{"a":' * 100_000), *qrels], "le JSON est trop imbriqué"),
-            (
-                [exercice, "--k", "0"],
-                "--k : un nombre entier d'au moins 1 est attendu, et non « 0 »",
-            ),
-            (["--k", "5", exercice], "(--k se donne après les fichiers)"),
-            ([exercice, "--inconnu", "a b"], "commande refusée : "),
-            ([exercice, "--inconnu", "a b"], "--inconnu 'a b'"),
-            ([exercice, "--k"], "commande refusée : "),
-            ([exercice] * 3, "un ou deux fichiers sont attendus, et non 3"),
+    def refuse(self, dit, *arguments):
+        err = self.script(*arguments, code=2)[1]
+        self.assertIn(dit, err)
+        self.assertEqual(err.count("\n"), 1, err)
+
+    def refuse_run(self, content, dit):
+        self.refuse(dit, self.file("run", content), "--qrels", self.file("qrels", QRELS["TREC"]))
+
+    def refuse_qrels(self, content, dit):
+        self.refuse(dit, self.file("run", RUNS["TREC"]), "--qrels", self.file("qrels", content))
+
+    def test_fichiers_qu_on_ne_peut_pas_lire(self):
+        self.refuse("absent : fichier introuvable", str(self.folder / "absent"))
+        self.refuse(f"{self.folder} : c'est un dossier, un fichier", str(self.folder))
+        dit = "run/a : un fichier y tient la place d'un dossier"
+        self.refuse(dit, self.file("run", RUNS["TREC"]) + "/a")
+        self.refuse_run("", "run : le fichier est vide")
+        self.refuse_qrels("\n", "qrels : le fichier est vide")
+        gz = gzip.compress(RUNS["TREC"].encode())
+        self.refuse_run(gz[:40], "run : le fichier gzip est corrompu ou incomplet")
+        self.refuse_run(gz[:-8] + b"\0" * 8, "run : le fichier gzip est corrompu ou incomplet")
+
+    def test_run_et_jugements_vont_ensemble(self):
+        run, qrels = self.file("run", RUNS["TREC"]), self.file("qrels", QRELS["TREC"])
+        exercice = self.exercice("exercice.json", [["bon"]])
+        self.refuse("run : c'est un run, donnez ses jugements avec --qrels", run)
+        self.refuse("--qrels : des jugements sans run à évaluer", "--qrels", qrels)
+        dit = "--qrels : les fichiers de l'exercice ont déjà leurs jugements, retirez"
+        self.refuse(dit, exercice, "--qrels", qrels)
+        dit = "qrels : --qrels attend des jugements, et non des prédictions"
+        self.refuse_qrels(RUNS["sentence-transformers"], dit)
+
+    def test_lignes_d_un_run(self):
+        trec, six = RUNS["TREC"], "« question Q0 document rang score nom »"
+        court = f"ligne 6 : {six} est attendu, et non « q9 Q0 d1 1 3.0 »"
+        self.refuse_run(trec + "q9 Q0 d1 1 3.0\n", court)
+        self.refuse_run("a Q0 d 1 1 t\nb Q0 d 1 1 t u\n", f"ligne 2 : {six} est")
+        autres = f"ligne 2 : {six} ou « question document nombre » est attendu, et non « a d »"
+        self.refuse_run("\na d\n", autres)
+        self.refuse_run("\n" + trec + "q9 Q0 d1 1 x t\n", f"ligne 7 : {six} est")
+        self.refuse_run(trec + "q9 Q0 d1 1 nan t\n", f"ligne 6 : {six} est")
+        self.refuse_run("qid did rank\nq1 d1 1\n", "run : ligne 1 : « question document nombre »")
+        self.refuse_run("qid did score\nq1 d1 1\n", "run : ligne 1 : « question document nombre »")
+
+    def test_lignes_de_jugements(self):
+        trois = "« question document pertinence »"
+        self.refuse_qrels(QRELS["BEIR"].replace("score", "note"), f"qrels : ligne 1 : {trois}")
+        quatre = "« question 0 document pertinence »"
+        self.refuse_qrels("q1 0 d1 1\nq1 0 d1 nan\n", f"qrels : ligne 2 : {quatre} est")
+        self.refuse_qrels("q1 d1\nq1 d1 2\n", "qrels : ligne 2 : « question document » est")
+        autres = f"ligne 1 : {quatre} ou {trois} ou « question document » est"
+        self.refuse_qrels(RUNS["TREC"], autres)
+
+    def test_texte_qui_n_est_pas_en_utf_8(self):
+        dit = "ligne 2 : le texte n'est pas en UTF-8"
+        for ligne in (b"\xff Q0 d1 1 1.0 t", b"b Q0 \xff 1 1.0 t", b"b Q0 d 1 \xff t"):
+            self.refuse_run(b"a Q0 d 1 1 t\n" + ligne, dit)
+        predictions = RUNS["sentence-transformers"].encode()
+        self.refuse_run(predictions + b'{"query_id": "\xff"}', dit.replace("2", "4"))
+        self.refuse_run(b'{"q\xff": {}}', "run : le texte n'est pas en UTF-8")
+
+    def test_une_question_ne_revient_pas(self):
+        dit = "run : la question « q1 » revient, triez le fichier (sort -s -k1,1), ou gardez une"
+        self.refuse_run(RUNS["TREC"] + "q1 Q0 d4 4 0.5 t\n", dit)
+        self.refuse_run(RUNS["sentence-transformers"] * 2, dit)
+        inconnue = '{"query_id": "x", "results": []}\n'
+        self.refuse_run(inconnue * 2, "run : la question « x » revient")
+
+    def test_predictions(self):
+        bonnes = RUNS["sentence-transformers"]
+        attendu = '« {"query_id": …, "results": [{"corpus_id": …}, …]} » est attendu, et non'
+        dit = f'run : ligne 5 : {attendu} « {{"query_id": "q1"}} »'
+        self.refuse_run(bonnes + '\n{"query_id": "q1"}\n', dit)
+        self.refuse_run('{"query_id": null, "results": []}\n', f"run : ligne 1 : {attendu}")
+        self.refuse_run(bonnes + '{"query_id": "q4"\n', f"run : ligne 4 : {attendu}")
+        mauvais = '{"query_id": "q4", "results": [{"corpus_id": ["d"]}]}'
+        self.refuse_run(mauvais, f"run : ligne 1 : {attendu}")
+
+    def test_run_json(self):
+        attendu = "question « q1 » : {document: nombre} est attendu, et non"
+        self.refuse_run('{"q1": {"d1": NaN}}', f"{attendu} « nan » pour « d1 »")
+        self.refuse_run({"q1": {"d1": "nan"}}, f"{attendu} « nan » pour « d1 »")
+        self.refuse_run({"q1": {"d1": "douze"}}, f"{attendu} « douze » pour « d1 »")
+        self.refuse_run({"q1": {"a": True}}, f"{attendu} « True » pour « a »")
+        self.refuse_run({"q1": {"a": None}}, f"{attendu} « None » pour « a »")
+        self.refuse_run({"q1": ["a"]}, attendu)
+        self.refuse_run('{"a":\n }', "run : le JSON est invalide, ligne 2, colonne 2")
+        self.refuse_run('{"q": {"a": 1}, "q": {"a": 2}}', "run : la clé « q » est répétée")
+        self.refuse_run('{"a":' * 100_000, "run : le JSON est trop imbriqué")
+
+    def test_questions_que_les_jugements_ignorent(self):
+        dit = "run : aucune de ses questions n'est dans --qrels (« zz » dans l'un, « q1 » dans "
+        self.refuse_run("zz Q0 d1 1 1.0 t\n", dit + "l'autre : mêmes identifiants ?)")
+        for rien in ("{}", "query-id corpus-id score\n"):
+            self.refuse_qrels(rien, "(« inconnue » dans l'un, rien dans l'autre :")
+
+    def test_fichier_de_l_exercice(self):
+        vide = {"questions": [], "resultats": [], "documents_pertinents": {}}
+        for cle in ("questions", "resultats", "documents_pertinents"):
+            data = {autre: vide[autre] for autre in vide if autre != cle}
+            self.refuse(f"ex : la clé « {cle} » manque", self.file("ex", data))
+        un, bon = ["Q"], {"Q": "bon"}
+        for questions, resultats, pertinents, dit in [
+            ([], [], {}, "le fichier n'a aucune question"),
+            (un, [], {}, "questions : 1, listes de résultats : 0"),
+            ([], [], [], "documents_pertinents : un dictionnaire"),
+            (un, ["abc"], bon, "question « Q » : une liste"),
+            (un, None, bon, "questions et resultats : deux listes"),
+            ([[]], [["bon"]], bon, "un texte ou un nombre est attendu, et non « [] »"),
+            (un, [[["bon", "x"]]], bon, "un nombre est attendu, et non « ['bon', 'x'] »"),
+            (un, [["bon", None]], bon, "un nombre est attendu, et non « None »"),
+            (un, [["bon"]], {"Q": ["bon", True]}, "un nombre est attendu, et non « True »"),
         ]:
-            err = self.script(*arguments, code=2)[1]
-            self.assertIn(dit, err)
-            self.assertEqual(err.count("\n"), 1, err)
+            data = {"questions": questions, "resultats": resultats}
+            self.refuse(dit, self.file("ex", {**data, "documents_pertinents": pertinents}))
+
+    def test_commandes(self):
+        exercice = self.exercice("exercice.json", [["bon"]])
+        dit = "--k : un nombre entier d'au moins 1 est attendu, et non"
+        self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
+        self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
+        self.refuse("commande refusée : ", exercice, "--inconnu", "a b")
+        self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
+        self.refuse("commande refusée : ", exercice, "--k")
+        self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):
         run = self.file("run", "q1 Q0 doc1_chunk3 1 2.0 t\n")
