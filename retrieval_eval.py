@@ -12,7 +12,8 @@ absent), puis dit si l'écart dépasse le hasard.
     python3 retrieval_eval.py avant.trec apres.trec --qrels qrels.trec --k 1 5 10
 
   --qrels FICHIER  les jugements : quels documents il fallait trouver (pertinence supérieure à 0)
-  --k K [K …]      les profondeurs (1 5 10), après les fichiers ; la comparaison regarde la première
+  --k K [K …]      les valeurs de k (1 5 10), à donner après les fichiers ; la comparaison porte sur
+                   la première
   --json           le bilan en JSON
   -h, --help       cette aide
 
@@ -25,7 +26,7 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     TREC                   question Q0 document rang score nom, une ligne par document
     MS MARCO               question document rang (0 ou 1, puis croissant)
     Tevatron               question document score (avec des décimales)
-    JSON                   {"q1": {"d1": 14.2, "d2": 13.9}}, du nom au score
+    JSON                   {"q1": {"d1": 14.2, "d2": 13.9}}, {question: {document: score}}
     sentence-transformers  {"query_id": "q1", "results": [{"corpus_id": "d1"}]}, une par ligne
   qrels (les jugements) :
     TREC                   question 0 document pertinence
@@ -35,15 +36,17 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
 
 Un score plus grand est meilleur ; les scores égaux (en simple précision) se départagent par le nom
 du document, décroissant, comme dans trec_eval. Les lignes d'une question se suivent. Toutes les
-questions jugées comptent, même absentes du run ; les autres sont écartées. Le bilan en donne le
-nombre : sans résultat (aucun document trouvé), sans jugement (écartées), rien à trouver (aucun
-document pertinent : elles comptent 0) ; la profondeur est le plus grand nombre de documents d'une
-question.
+questions jugées comptent, même absentes du run ; les autres sont écartées. Le bilan compte les
+questions sans résultat (aucun document trouvé), sans jugement (écartées), et celles où il n'y a
+rien à trouver (aucun document pertinent : elles comptent 0) ; la profondeur est le plus grand
+nombre de documents d'une question.
 
-Code de sortie : 0, 2 si une entrée est incorrecte ou la sortie impossible, 130 si interrompu.
+Codes de sortie : 0 ; 2, si une commande ou un fichier est incorrect, ou si la sortie est
+impossible ; 130, si le programme est interrompu.
 """
 
 import argparse
+import errno
 import gzip
 import json
 import os
@@ -82,7 +85,8 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     if not isinstance(documents_pertinents, dict):
         raise TypeError("documents_pertinents : un dictionnaire est attendu")
     if len(questions) != len(resultats):
-        raise ValueError(f"questions : {len(questions)}, listes de résultats : {len(resultats)}")
+        counts = f"questions : {len(questions)}, listes de résultats : {len(resultats)}"
+        raise ValueError(f"{counts} ; il faut une liste par question")
     positions = []
     for question, documents in zip(questions, resultats):
         relevant = documents_pertinents.get(question)
@@ -103,10 +107,12 @@ def position_of(question, documents, relevant):
     if not is_list(documents):
         raise TypeError(f"question {quoted(question)} : une liste de documents est attendue")
     if isinstance(relevant, dict):
-        raise TypeError(f"question {quoted(question)} : un document pertinent, ou une liste")
+        expected = "un document pertinent, ou une liste de documents, est attendu"
+        raise TypeError(f"question {quoted(question)} : {expected}")
     relevant = several(relevant)
     if not relevant:
-        raise ValueError(f"la question {quoted(question)} n'a pas de document pertinent")
+        advice = "ajoutez-le à documents_pertinents, ou retirez la question"
+        raise ValueError(f"la question {quoted(question)} n'a pas de document pertinent, {advice}")
     for position, document in enumerate(documents, 1):
         if document in relevant:
             return position
@@ -128,7 +134,8 @@ def several(relevant):
 
 
 def check_kinds(results, expected):
-    """Rien n'a été trouvé : lève TypeError si c'est que 7 a été cherché parmi des « 7 »."""
+    """Rien n'a été trouvé : lève TypeError si les identifiants sont de deux types, comme le nombre
+    7 et le texte « 7 »."""
     found = {kind(document): document for documents in results for document in documents}
     wanted = {kind(document): document for relevant in expected for document in several(relevant)}
     if found and wanted and not found.keys() & wanted.keys():
@@ -161,15 +168,15 @@ def mean_reciprocal_rank(positions, k=inf):
 
 def measures(questions, positions, k):
     """Ce que rend `evaluer_retrieval`, une fois les positions connues."""
-    models = {}  # un détail par position, à copier : plus rapide que d'en écrire un million
+    by_position = {}  # un détail par position, à copier : c'est plus rapide que de les écrire tous
     for position in set(positions):
-        models[position] = {
+        by_position[position] = {
             "question": "",
             "position": position,
             "hit": 0 < position <= k,
             "reciprocal_rank": 1 / position if position else 0.0,
         }
-    details = [models[position].copy() for position in positions]
+    details = [by_position[position].copy() for position in positions]
     for detail, question in zip(details, questions):
         detail["question"] = question
     mrr = mean_reciprocal_rank(positions)
@@ -200,20 +207,16 @@ def comparer_retrieval(avant, apres) -> dict:
     """
     before, after = avant["details"], apres["details"]
     if len(before) != len(after):
-        raise ValueError(f"questions : {len(before)} avant, {len(after)} après")
+        raise ValueError(f"il y a {len(before)} questions avant, et {len(after)} après")
     pairs = list(zip(before, after))
     for number, (old, new) in enumerate(pairs, 1):
         if old["question"] != new["question"]:
             names = f"{quoted(old['question'])} avant, {quoted(new['question'])} après"
-            raise ValueError(f"la question {number} diffère : {names}")
-    gaps = {
-        "mrr": [new["reciprocal_rank"] - old["reciprocal_rank"] for old, new in pairs],
-        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],
-    }
+            raise ValueError(f"la question n° {number} n'est pas la même : {names}")
+    gaps = gaps_of(pairs)
     comparison = {}
     for measure, changes in gaps.items():
-        moved = sum(change != 0 for change in changes)
-        bounds = interval(changes) if moved >= 6 else None
+        bounds = interval(changes) if changed(changes) >= 6 else None
         if bounds is not None:
             bounds = [rounded(bound) for bound in bounds]
         difference = rounded(apres[measure] - avant[measure])
@@ -222,6 +225,20 @@ def comparer_retrieval(avant, apres) -> dict:
     comparison["baisse"] = sum(gap < 0 for gap in gaps["mrr"])
     comparison["stable"] = sum(gap == 0 for gap in gaps["mrr"])
     return comparison
+
+
+def gaps_of(pairs):
+    """L'écart de chaque question, {"mrr": [0.5, 0.0, …], "hit_rate": [1, 0, …]}, d'après son détail
+    avant et après."""
+    return {
+        "mrr": [new["reciprocal_rank"] - old["reciprocal_rank"] for old, new in pairs],
+        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],
+    }
+
+
+def changed(gaps):
+    """Combien d'écarts ne sont pas nuls."""
+    return sum(gap != 0 for gap in gaps)
 
 
 def interval(gaps):
@@ -279,15 +296,18 @@ def read_blocks(path, layouts):
         raise Erreur(f"{path} : {system_error(error)}") from None
 
 
+SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
+    errno.ENOENT: "ce fichier ou ce dossier n'existe pas",
+    errno.EISDIR: "c'est un dossier, un fichier est attendu",
+    errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
+    errno.EACCES: "l'accès est refusé, vérifiez vos droits",
+    errno.ENOSPC: "le disque est plein",
+}
+
+
 def system_error(error):
     """Une erreur du système, en français."""
-    sentences = {
-        FileNotFoundError: "fichier introuvable",
-        IsADirectoryError: "c'est un dossier, un fichier est attendu",
-        NotADirectoryError: "un fichier y tient la place d'un dossier",
-        PermissionError: "l'accès est refusé",
-    }
-    return sentences.get(type(error), f"le système refuse (« {error.strerror or error} »)")
+    return SYSTEM_ERRORS.get(error.errno, f"le système répond « {error.strerror or error} »")
 
 
 # Les colonnes des fichiers texte, selon leur nombre.
@@ -300,7 +320,8 @@ QRELS = {
 
 
 def text_blocks(file, layouts):
-    """Les blocs d'un fichier en colonnes : un run, ou des jugements, de score leur pertinence."""
+    """Les blocs d'un fichier en colonnes, run ou jugements ; le score d'un jugement est sa
+    pertinence."""
     width = current = name = None
     documents, scores, ranks = [], [], False
     for number, line in enumerate(file, 1):
@@ -347,7 +368,8 @@ def text_blocks(file, layouts):
 
 
 def text_block(question, documents, scores, ranks):
-    """Le bloc d'une question ; des rangs, qui confirment l'ordre du fichier, valent sans score."""
+    """Le bloc d'une question. Si ses nombres sont des rangs, l'ordre du fichier suffit : le bloc
+    n'a pas de scores."""
     if not ranks:
         return question, documents, scores, None
     increasing = all(a < b for a, b in zip(scores, scores[1:]))
@@ -362,7 +384,7 @@ def text_block(question, documents, scores, ranks):
 def unexpected(number, line, expected):
     """L'erreur d'une ligne qui n'est pas celle qu'on attendait."""
     found = quoted(decoded(line, number).strip())
-    return Erreur(f"ligne {number} : « {expected} » est attendu, et non {found}")
+    return Erreur(f"ligne {number} : « {expected} » est attendu, et non {found} ; voyez --help")
 
 
 def decoded(text, number):
@@ -370,7 +392,9 @@ def decoded(text, number):
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise Erreur(f"ligne {number} : le texte n'est pas en UTF-8") from None
+        raise Erreur(
+            f"ligne {number} : le fichier n'est pas en UTF-8, enregistrez-le ainsi"
+        ) from None
 
 
 def prediction_blocks(file):
@@ -396,10 +420,10 @@ def json_blocks(file):
         # Un nombre y reste un texte : les identifiants 12 et "12" désignent la même chose.
         data = json.loads(content, object_pairs_hook=unique, parse_int=str, parse_float=str)
     except UnicodeDecodeError:
-        raise Erreur("le texte n'est pas en UTF-8") from None
+        raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
-        raise Erreur(f"le JSON est invalide, {place}") from None
+        raise Erreur(f"le JSON est invalide à la {place}, corrigez-le") from None
     except RecursionError:
         raise Erreur("le JSON est trop imbriqué") from None
     if "resultats" in data or "documents_pertinents" in data:
@@ -483,8 +507,9 @@ COUNTS = {  # les nombres d'un bilan, et leur nom à l'écran
 def evaluate(path, qrels):
     """Évalue un fichier, question par question ; `qrels` est None quand il n'y a pas de jugements.
 
-    Rend trois suites, dans l'ordre des questions ("questions", "expected", leurs documents
-    pertinents, et "positions"), "is_run", vrai si les jugements sont `qrels`, et "counts".
+    Rend trois suites, dans l'ordre alphabétique des questions ("questions", "expected", leurs
+    documents pertinents, et "positions"), "is_run", vrai si les jugements sont `qrels`, et les
+    nombres du bilan, "counts".
     """
     rows, counts = [], dict.fromkeys(COUNTS, 0)
     absent = dict(qrels or {})  # les jugements dont la question n'est pas encore venue
@@ -528,9 +553,9 @@ def evaluate(path, qrels):
 
 def checked_blocks(path):
     """Les blocs d'un fichier à évaluer, un par question si c'est un run. Avertit, à la fin, si
-    aucune question n'a ses scores dans l'ordre où l'on range des scores."""
+    aucune question n'a ses scores du plus grand au plus petit."""
     seen = set()
-    several = falling = 0  # les questions de plusieurs documents, et celles dont le score baisse
+    orders = Counter()  # l'ordre des scores dans le fichier, question par question
     for question, documents, scores, expected in read_blocks(path, RUN):
         if expected is None and question in seen:
             advice = "triez le fichier (sort -s -k1,1), ou gardez une prédiction par question"
@@ -538,19 +563,31 @@ def checked_blocks(path):
         seen.add(question)
         if scores is not None and len(scores) > 1:
             scores = array("f", scores)  # en simple précision, où trec_eval les compare
-            several += 1
-            falling += scores[0] > scores[-1]
+            orders[order_of(scores)] += 1
         yield question, documents, scores, expected
-    if several > 0 and falling == 0:
+    if orders["autres"] > 0 and orders["décroissants"] == 0:
         warn(
             f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
-            "dernier. Des distances ? Un score plus grand doit être meilleur : changez leur signe. "
-            "Des scores tous égaux ? L'ordre des noms ne mesure pas la recherche."
+            "dernier ; ces nombres sont-ils des distances ? Un score plus grand doit être "
+            "meilleur : changez leur signe."
+        )
+    elif orders["égaux"] > 0 and orders["décroissants"] == 0:
+        warn(
+            f"{path} : dans chaque question, tous les scores sont égaux ; les documents sont "
+            "rangés par leur nom, et les mesures ne disent rien de la recherche."
         )
 
 
+def order_of(scores):
+    """L'ordre des scores d'une question dans le fichier, jugé à ses deux bouts."""
+    if min(scores) == max(scores):
+        return "égaux"
+    return "décroissants" if scores[0] > scores[-1] else "autres"
+
+
 def first_relevant(documents, scores, relevant):
-    """La position, ou 0, du premier pertinent, par score puis nom décroissants (trec_eval)."""
+    """La position du premier document pertinent, ou 0 ; les documents sont rangés par score, puis
+    par nom, décroissants, comme dans trec_eval."""
     found = relevant.intersection(documents)
     if not found:
         return 0
@@ -565,7 +602,8 @@ def first_relevant(documents, scores, relevant):
 
 
 def warn(sentence):
-    """Une phrase sur la sortie d'erreur, si elle est ouverte (None, `print` irait sur l'autre)."""
+    """Affiche une phrase sur la sortie d'erreur. (Fermée, elle vaut None, et `print` écrirait sur
+    l'autre.)"""
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"retrieval_eval.py : {sentence}", file=sys.stderr, flush=True)
@@ -589,12 +627,12 @@ def compare(paths, sides, k):
     different = (judged[0] - judged[1]) + (judged[1] - judged[0])
     if different:
         question, _ = next(iter(different))
-        found = f"la question {quoted(question)} ou ses documents pertinents diffèrent"
-        raise Erreur(f"{' et '.join(paths)} : {found} de l'un à l'autre")
+        found = f"la question {quoted(question)} n'est pas dans les deux fichiers"
+        raise Erreur(f"{' et '.join(paths)} : {found}, avec les mêmes documents pertinents")
     before, after = (side["counts"]["profondeur"] for side in sides)
     if before != after:
         depths = f"jusqu'à {before} documents par question avant, {after} après"
-        advice = "les mesures ne se comparent pas. Donnez la même profondeur."
+        advice = "les mesures ne se comparent pas. Gardez autant de documents des deux côtés."
         warn(f"{depths} : au-delà de {min(before, after)}, {advice}")
     avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
     return avant, apres, comparer_retrieval(avant, apres)
@@ -607,7 +645,7 @@ EXAMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
-Hit Rate@{k} : {hit_rate} (la part des questions en position {k} au plus)
+Hit Rate@{k} : {hit_rate} (part des questions dont le bon document est dans les {k} premiers)
 MRR : {mrr} ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help"""
@@ -642,26 +680,28 @@ def comparison_lines(avant, apres, comparison, k):
     for old, new in pairs[: min(5, down)]:
         name = quoted(old["question"])
         lines.append(f"  {name} : position {old['position']} → {new['position'] or 'absent'}")
+    gaps = gaps_of(pairs)
     for measure, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
         difference = comparison[measure]["difference"]
-        meaning = interval_meaning(comparison[measure]["interval"])
+        meaning = interval_meaning(comparison[measure]["interval"], gaps[measure])
         lines.append(f"{name} : écart {difference:+.4f}, {meaning}.")
-    if down == 0:
-        lines.append("Pour en savoir plus, évaluez d'autres questions.")
     return lines
 
 
-def interval_meaning(bounds):
-    """L'intervalle affiché, et ce qu'il permet de dire ; sans lui, ce qu'il faut pour l'avoir."""
+def interval_meaning(bounds, gaps):
+    """L'intervalle d'une mesure, et ce qu'il permet de dire ; sans lui, ce qui l'empêche."""
+    if bounds is None and changed(gaps) < 6:
+        found = f"{changed(gaps)} sur {len(gaps)}, il en faut 6"
+        return f"sans intervalle : trop peu de questions ont changé ({found})"
     if bounds is None:
-        return "sans intervalle : il faut au moins 6 questions changées, aux écarts inégaux"
+        return "sans intervalle : toutes les questions ont le même écart"
     low, high = bounds
     text = f"intervalle à 95 % de {low:+.4f} à {high:+.4f} ; il "
     if low > 0:
-        return text + "exclut 0 : l'après est meilleur, au-delà de ces questions"
+        return text + "exclut 0 : la recherche fait mieux qu'avant, et pas seulement ici"
     if high < 0:
-        return text + "exclut 0 : l'après est moins bon, au-delà de ces questions"
-    return text + "contient 0 : rien ne dit lequel est le meilleur au-delà de ces questions"
+        return text + "exclut 0 : la recherche fait moins bien qu'avant, et pas seulement ici"
+    return text + "contient 0 : on ne sait pas si elle ferait mieux sur d'autres questions"
 
 
 def depth(text):
@@ -680,7 +720,9 @@ def parse(argv):
     """Les options de la ligne de commande ; lève `Erreur`, argparse parlant anglais."""
 
     def refuse(message):
-        raise Erreur(f"commande refusée : {quoted(shlex.join(argv))}, voir --help")
+        fault = "une option est inconnue, ou une valeur manque ou est de trop"
+        typed = shlex.join(["retrieval_eval.py", *argv])
+        raise Erreur(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.error = refuse
@@ -692,7 +734,7 @@ def parse(argv):
     options = parser.parse_intermixed_args(argv)
     count = len(options.files)
     if count > 2:
-        raise Erreur(f"un ou deux fichiers sont attendus, et non {count}, voir --help")
+        raise Erreur(f"un ou deux fichiers sont attendus, et non {count} ; voyez --help")
     if count == 0 and options.qrels is not None:
         raise Erreur("--qrels : des jugements sans run à évaluer, ajoutez son fichier")
     return options
@@ -718,9 +760,8 @@ def run(argv):
     qrels = None if options.qrels is None else read_qrels(options.qrels)
     sides = [evaluate(path, qrels) for path in options.files]
     if qrels is not None and not any(side["is_run"] for side in sides):
-        raise Erreur(
-            "--qrels : les fichiers de l'exercice ont déjà leurs jugements, retirez --qrels"
-        )
+        named = f"{options.files[0]} est un fichier de l'exercice"
+        raise Erreur(f"{named}, qui contient déjà ses jugements ; retirez --qrels")
     reports = [report_of(side, ks) for side in sides]
     comparison = None
     if len(sides) == 2:
@@ -732,7 +773,7 @@ def run(argv):
         return
     print(*table(reports), "", sep="\n")
     if comparison is None:
-        print("Pour comparer, ajoutez à la commande le fichier d'après, à la suite de celui-ci.")
+        print("Pour comparer, ajoutez à la commande le fichier obtenu après le changement.")
     else:
         print(*comparison_lines(avant, apres, comparison, ks[0]), sep="\n")
 

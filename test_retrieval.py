@@ -172,7 +172,7 @@ class Fonction(unittest.TestCase):
             )
 
     def test_autant_de_resultats_que_de_questions(self):
-        dit = "questions : 2, listes de résultats : 1$"
+        dit = "questions : 2, listes de résultats : 1 ; il faut une liste par question$"
         self.refuse(ValueError, dit, ["Q1", "Q2"], [["a"]], {"Q1": "a"})
 
     def test_chaque_question_a_un_document_pertinent(self):
@@ -262,10 +262,10 @@ class ComparerRetrieval(unittest.TestCase):
             return evaluer_retrieval(questions, [["a"]] * len(questions), dict.fromkeys("ABC", "a"))
 
         for autres, dit in [
-            ("AC", "la question 2 diffère : « B » avant, « C » après"),
-            ("BA", "la question 1 diffère : « A » avant, « B » après"),
-            ("ABC", "questions : 2 avant, 3 après"),
-            ("A", "questions : 2 avant, 1 après"),
+            ("AC", "la question n° 2 n'est pas la même : « B » avant, « C » après"),
+            ("BA", "la question n° 1 n'est pas la même : « A » avant, « B » après"),
+            ("ABC", "il y a 2 questions avant, et 3 après"),
+            ("A", "il y a 2 questions avant, et 1 après"),
         ]:
             with self.assertRaisesRegex(ValueError, dit):
                 comparer_retrieval(bilan("A", "B"), bilan(*autres))
@@ -491,14 +491,15 @@ Questions en hausse : 7, en baisse : 1, stables : 0
 Les plus fortes baisses, à lire d'abord :
   « Q8 » : position 1 → absent
 MRR : écart +0.3125, intervalle à 95 % de -0.1293 à +0.7543 ; il contient 0 : \
-rien ne dit lequel est le meilleur au-delà de ces questions.
+on ne sait pas si elle ferait mieux sur d'autres questions.
 Hit Rate@1 : écart +0.7500, intervalle à 95 % de +0.1610 à +1.3390 ; il exclut 0 : \
-l'après est meilleur, au-delà de ces questions.
+la recherche fait mieux qu'avant, et pas seulement ici.
 """
-SANS = "sans intervalle : il faut au moins 6 questions changées, aux écarts inégaux."
+TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut 6)."
+EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
 retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de 1, les mesures ne \
-se comparent pas. Donnez la même profondeur.
+se comparent pas. Gardez autant de documents des deux côtés.
 """
 
 
@@ -536,27 +537,28 @@ class Comparaison(AvecFichiers):
         meilleur = self.phrases([2] * 6 + stables, [1] * 6 + stables, "--k", "5")
         # Les nombres sont ceux de test_six_questions_doivent_avoir_change.
         attendu = "MRR : écart +0.1875, intervalle à 95 % de +0.0543 à +0.3207 ; il exclut 0 : "
-        attendu += "l'après est meilleur, au-delà de ces questions."
-        self.assertEqual(meilleur, [attendu, "Hit Rate@5 : écart +0.0000, " + SANS])
+        attendu += "la recherche fait mieux qu'avant, et pas seulement ici."
+        trop_peu = "Hit Rate@5 : écart +0.0000, " + TROP_PEU.format("0 sur 16")
+        self.assertEqual(meilleur, [attendu, trop_peu])
         pire = self.phrases([1] * 6 + stables, [2] * 6 + stables, "--k", "1")
         # Hits : six de -1 sur seize, le double des écarts de rang.
-        fin = "il exclut 0 : l'après est moins bon, au-delà de ces questions."
+        fin = "il exclut 0 : la recherche fait moins bien qu'avant, et pas seulement ici."
         attendu = [f"MRR : écart -0.1875, intervalle à 95 % de -0.3207 à -0.0543 ; {fin}"]
         attendu += [f"Hit Rate@1 : écart -0.3750, intervalle à 95 % de -0.6413 à -0.1087 ; {fin}"]
         self.assertEqual(pire, attendu)
         indecis = self.phrases([1, 1, 1, 2, 2, 2], [2, 2, 2, 1, 1, 1])
         # Écarts ±1/2 : écart type √(6/4 / 5) = 0,5477 ; marge 2,5468 × 0,5477 / √6 = 0,5695.
         attendu = "MRR : écart +0.0000, intervalle à 95 % de -0.5695 à +0.5695 ; il contient 0 : "
-        attendu += "rien ne dit lequel est le meilleur au-delà de ces questions."
+        attendu += "on ne sait pas si elle ferait mieux sur d'autres questions."
         self.assertEqual(indecis[0], attendu)
         egaux = self.phrases([2] * 6, [1] * 6, "--k", "1")
-        self.assertEqual(egaux[0], "MRR : écart +0.5000, " + SANS)
+        self.assertEqual(egaux[0], "MRR : écart +0.5000, " + EGAUX)
         peu = self.phrases([2] * 5 + [1] * 2, [1] * 7, "--k", "1")
-        self.assertIn(SANS, peu[0])
+        self.assertIn(TROP_PEU.format("5 sur 7"), peu[0])
 
     def test_une_borne_affichee_nulle_n_exclut_pas_0(self):
         for bornes in ([0.0, 0.5], [-0.5, 0.0]):
-            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes))
+            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes, [0.5] * 6))
 
     def test_les_cinq_plus_fortes_baisses(self):
         avant = self.positions("avant.json", [1, 2, 1, 1, 1, 3, 1])
@@ -572,11 +574,9 @@ class Comparaison(AvecFichiers):
         self.assertNotIn("Q6", out)
         self.assertNotIn("Q4", out)
 
-    def test_sans_baisse_la_suite_est_dite(self):
+    def test_sans_baisse_aucune_n_est_annoncee(self):
         paths = self.positions("avant.json", [2, 1]), self.positions("apres.json", [1, 1])
-        out, _ = self.script(*paths)
-        self.assertNotIn("baisses", out)
-        self.assertTrue(out.endswith("Pour en savoir plus, évaluez d'autres questions.\n"))
+        self.assertNotIn("baisses", self.script(*paths)[0])
 
     def test_profondeurs_differentes(self):
         avant = self.exercice("avant.json", [["bon"] + ["x"] * 19, ["bon"]])
@@ -591,7 +591,7 @@ class Comparaison(AvecFichiers):
         autre = self.exercice("autre.json", [["bon"], ["bon"]], {"Q1": "bon", "Q2": "autre"})
         err = self.script(avant, autre, code=2)[1]
         self.assertIn("avant.json et ", err)
-        self.assertIn("autre.json : la question « Q2 » ou ses documents pertinents diffèrent", err)
+        self.assertIn("autre.json : la question « Q2 » n'est pas dans les deux fichiers", err)
         court = self.exercice("court.json", [["bon"]])
         self.assertIn("« Q2 »", self.script(avant, court, code=2)[1])
         self.assertIn("« Q2 »", self.script(court, avant, code=2)[1])
@@ -617,15 +617,19 @@ class Comparaison(AvecFichiers):
         self.assertEqual(self.json(deux, deux)["comparaison"]["stable"], 2)
         data = {"questions": ["Q"], "resultats": [["a"]], "documents_pertinents": {"Q": "a"}}
         une = self.file("une.json", data)
-        self.assertIn("la question « Q » ou ses", self.script(deux, une, code=2)[1])
-        self.assertIn("la question « Q » ou ses", self.script(une, deux, code=2)[1])
+        self.assertIn(
+            "la question « Q » n'est pas dans les deux fichiers", self.script(deux, une, code=2)[1]
+        )
+        self.assertIn(
+            "la question « Q » n'est pas dans les deux fichiers", self.script(une, deux, code=2)[1]
+        )
 
 
 EXEMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
-Hit Rate@5 : 0.5 (la part des questions en position 5 au plus)
+Hit Rate@5 : 0.5 (part des questions dont le bon document est dans les 5 premiers)
 MRR : 0.25 ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help
@@ -649,15 +653,13 @@ class Avertissements(AvecFichiers):
         ):
             bilan, err = self.avertit(run, "q1 0 dA 1\n")
             self.assertIn("run : le premier document d'une question n'y a jamais un meilleur", err)
-            self.assertIn(
-                "Des distances ? Un score plus grand doit être meilleur : changez leur signe.", err
-            )
+            self.assertIn("ces nombres sont-ils des distances ? Un score plus grand doit être", err)
             self.assertEqual(err.count("\n"), 1)
             self.assertEqual(bilan["hit_rate"]["1"], 0.0)
 
     def test_scores_tous_egaux(self):
         bilan, err = self.avertit({"q1": {"a": 1, "b": 1}, "q2": {"c": 2, "d": 2}}, "q1 0 a 1\n")
-        self.assertIn("Des scores tous égaux ? L'ordre des noms ne mesure pas", err)
+        self.assertIn("tous les scores sont égaux", err)
         self.assertEqual(err.count("\n"), 1)
         self.assertEqual(bilan["mrr"], 0.5)
 
@@ -690,8 +692,8 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "retrieval_eval.py : commande refusée : « --inconnu », voir --help\n"
-        self.assertEqual(err.getvalue(), dit)
+        dit = "une valeur manque ou est de trop : « retrieval_eval.py --inconnu » ; voyez --help\n"
+        self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
         self.assertEqual(lance("--inconnu").returncode, 2)
@@ -708,7 +710,7 @@ class Sorties(AvecFichiers):
             with open("/dev/full", "w") as full:
                 done = lance(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
             self.assertEqual(done.returncode, 2)
-            dit = "la sortie est impossible, le système refuse (« No space left on device »)"
+            dit = "la sortie est impossible, le disque est plein"
             self.assertEqual(done.stderr, f"retrieval_eval.py : {dit}\n")
 
     def sous_shell(self, suite):
@@ -751,9 +753,9 @@ class Erreurs(AvecFichiers):
         self.refuse(dit, self.file("run", RUNS["TREC"]), "--qrels", self.file("qrels", content))
 
     def test_fichiers_qu_on_ne_peut_pas_lire(self):
-        self.refuse("absent : fichier introuvable", str(self.folder / "absent"))
+        self.refuse("absent : ce fichier ou ce dossier n'existe pas", str(self.folder / "absent"))
         self.refuse(f"{self.folder} : c'est un dossier, un fichier", str(self.folder))
-        dit = "run/a : un fichier y tient la place d'un dossier"
+        dit = "run/a : un dossier est attendu, et c'est un fichier"
         self.refuse(dit, self.file("run", RUNS["TREC"]) + "/a")
         self.refuse_run("", "run : le fichier est vide")
         self.refuse_qrels("\n", "qrels : le fichier est vide")
@@ -766,7 +768,7 @@ class Erreurs(AvecFichiers):
         exercice = self.exercice("exercice.json", [["bon"]])
         self.refuse("run : c'est un run, donnez ses jugements avec --qrels", run)
         self.refuse("--qrels : des jugements sans run à évaluer", "--qrels", qrels)
-        dit = "--qrels : les fichiers de l'exercice ont déjà leurs jugements, retirez"
+        dit = "est un fichier de l'exercice, qui contient déjà ses jugements ; retirez"
         self.refuse(dit, exercice, "--qrels", qrels)
         dit = "qrels : --qrels attend des jugements, et non des prédictions"
         self.refuse_qrels(RUNS["sentence-transformers"], dit)
@@ -793,12 +795,12 @@ class Erreurs(AvecFichiers):
         self.refuse_qrels(RUNS["TREC"], autres)
 
     def test_texte_qui_n_est_pas_en_utf_8(self):
-        dit = "ligne 2 : le texte n'est pas en UTF-8"
+        dit = "ligne 2 : le fichier n'est pas en UTF-8"
         for ligne in (b"\xff Q0 d1 1 1.0 t", b"b Q0 \xff 1 1.0 t", b"b Q0 d 1 \xff t"):
             self.refuse_run(b"a Q0 d 1 1 t\n" + ligne, dit)
         predictions = RUNS["sentence-transformers"].encode()
         self.refuse_run(predictions + b'{"query_id": "\xff"}', dit.replace("2", "4"))
-        self.refuse_run(b'{"q\xff": {}}', "run : le texte n'est pas en UTF-8")
+        self.refuse_run(b'{"q\xff": {}}', "run : le fichier n'est pas en UTF-8")
 
     def test_une_question_ne_revient_pas(self):
         dit = "run : la question « q1 » revient, triez le fichier (sort -s -k1,1), ou gardez une"
@@ -825,7 +827,7 @@ class Erreurs(AvecFichiers):
         self.refuse_run({"q1": {"a": True}}, f"{attendu} « True » pour « a »")
         self.refuse_run({"q1": {"a": None}}, f"{attendu} « None » pour « a »")
         self.refuse_run({"q1": ["a"]}, attendu)
-        self.refuse_run('{"a":\n }', "run : le JSON est invalide, ligne 2, colonne 2")
+        self.refuse_run('{"a":\n }', "run : le JSON est invalide à la ligne 2, colonne 2")
         self.refuse_run('{"q": {"a": 1}, "q": {"a": 2}}', "run : la clé « q » est répétée")
         self.refuse_run('{"a":' * 100_000, "run : le JSON est trop imbriqué")
 
@@ -860,9 +862,9 @@ class Erreurs(AvecFichiers):
         dit = "--k : un nombre entier d'au moins 1 est attendu, et non"
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
         self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
-        self.refuse("commande refusée : ", exercice, "--inconnu", "a b")
+        self.refuse("commande refusée, une option est inconnue", exercice, "--inconnu", "a b")
         self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
-        self.refuse("commande refusée : ", exercice, "--k")
+        self.refuse("commande refusée, une option est inconnue", exercice, "--k")
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):
@@ -883,7 +885,7 @@ class Erreurs(AvecFichiers):
     def test_un_seul_fichier_la_suite_est_dite(self):
         out, err = self.script(self.exercice("a.json", [["bon"]]), "--k", "1")
         self.assertRegex(out, r"^ +Hit Rate@1 +1\.0000\n +MRR@1 +1\.0000\n +MRR +1\.0000\n")
-        fin = "Pour comparer, ajoutez à la commande le fichier d'après, à la suite de celui-ci.\n"
+        fin = "Pour comparer, ajoutez à la commande le fichier obtenu après le changement.\n"
         self.assertTrue(out.endswith(fin))
         self.assertEqual(err, "")
 
