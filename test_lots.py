@@ -789,20 +789,26 @@ class GenererCas(WithApi):
         )
         self.assertFalse(self.path.exists())
 
-    def test_une_erreur_qui_condamne_tout_dit_ce_qui_est_garde(self):
-        answers = iter([self.case()])
-        refused = (401, error("authentication_error", f"invalide {KEY}"))
-        self.api.grade = lambda text: next(answers, refused)
-        with patch.object(generer_cas, "PARALLEL", 1):
-            out, err = self.generate("5", self.path, code=2)
-        self.assertIn(" : 1 cas de plus.\n", out)
+    def test_une_erreur_qui_condamne_tout_garde_ce_qui_arrive_et_ne_demande_rien_de_plus(self):
+        refused = threading.Event()
+        numbers = itertools.count()
+
+        def grade(text):
+            number = next(numbers)
+            if number < 2:  # le second appel est parti quand le troisième est refusé
+                refused.wait(30)
+                return self.case(input=f"CV n° {number}")
+            refused.set()
+            return 401, error("authentication_error", f"invalide {KEY}")
+
+        self.api.grade = grade
+        with patch.object(generer_cas, "PARALLEL", 3):
+            out, err = self.generate("300", self.path, code=2)
+        self.assertIn(" : 2 cas de plus.\n", out)
         sentence = "clé refusée, vérifiez ANTHROPIC_API_KEY (HTTP 401 : « invalide [clé] »)"
         self.assertIn(sentence, err)
-        self.assertEqual(len(self.written()), 1)
-        for thread in threading.enumerate():
-            if thread.name.startswith("ThreadPoolExecutor"):
-                thread.join(30)
-        self.assertLessEqual(len(self.api.requests), 3)  # les suivants ne sont pas demandés
+        self.assertEqual(len(self.written()), 2)
+        self.assertLess(len(self.api.requests), 150)
 
     def tool(self, *arguments, **changes):
         """Démarre l'outil comme on le fait d'un terminal."""

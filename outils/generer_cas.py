@@ -25,13 +25,13 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eval_cv
-from eval_cv import Impossible
+from eval_cv import Arret, Impossible
 
 # Pour un autre domaine que les CV, changez PROMPT_CASE et AXES. Chaque {} du prompt reçoit une
 # valeur d'un axe, dans l'ordre. Les axes sont parcourus ensemble et en boucle : de longueurs sans
@@ -117,18 +117,24 @@ def command(argv):
         pass  # on peut écrire dans ce dossier : à savoir avant de payer
     start = len(eval_cv.load_cases(path)) if path.exists() else 0
     eval_cv.verify_access()
+    fault = None
     added = 0
     causes = Counter()
     pool = ThreadPoolExecutor(PARALLEL)
     try:
         profiles = range(start, start + number)
-        futures = [pool.submit(generate, options.modele, profile) for profile in profiles]
-        for future in as_completed(futures):
-            try:
-                add(path, future.result())
-                added += 1
-            except Impossible as cause:
-                causes[str(cause)] += 1
+        pending = {pool.submit(generate, options.modele, profile) for profile in profiles}
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                try:
+                    add(path, future.result())
+                    added += 1
+                except Impossible as cause:
+                    causes[str(cause)] += 1
+                except Arret as error:  # il ne reste qu'à garder ce que rendent les appels partis
+                    fault = error
+                    pending = {call for call in pending if not call.cancel()}
     finally:  # même interrompu, dire ce qui est gardé
         pool.shutdown(wait=False, cancel_futures=True)
         lines = [f"{path} : {added} cas de plus."]
@@ -136,6 +142,8 @@ def command(argv):
         if added:
             lines.append("Relisez-les, ce sont des brouillons.")
         eval_cv.display("\n".join(lines))
+    if fault:
+        raise fault
     return 0 if added else 1
 
 
