@@ -156,13 +156,15 @@ def kind(document):
 
 def hit_rate(positions, k):
     """La part des positions de 1 à k."""
-    hits = sum(1 for position in positions if 0 < position <= k)
+    counts = Counter(positions).items()  # compter d'abord chaque position est bien plus rapide
+    hits = sum(count for position, count in counts if 0 < position <= k)
     return round(hits / len(positions), 4) if positions else 0.0
 
 
 def mean_reciprocal_rank(positions, k=inf):
     """La moyenne des 1/position ; une position nulle ou au-delà de k compte pour 0."""
-    ranks = fsum(1 / position for position in positions if 0 < position <= k)
+    counts = Counter(positions).items()
+    ranks = fsum(count / position for position, count in counts if 0 < position <= k)
     return round(ranks / len(positions), 4) if positions else 0.0
 
 
@@ -580,9 +582,9 @@ def checked_blocks(path):
 
 def order_of(scores):
     """L'ordre des scores d'une question dans le fichier, jugé à ses deux bouts."""
-    if min(scores) == max(scores):
-        return "égaux"
-    return "décroissants" if scores[0] > scores[-1] else "autres"
+    if scores[0] > scores[-1]:
+        return "décroissants"
+    return "égaux" if min(scores) == max(scores) else "autres"
 
 
 def first_relevant(documents, scores, relevant):
