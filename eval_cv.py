@@ -21,7 +21,7 @@ Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre s
   --limite N             n'évaluer que les N premiers cas ; reprendre le journal évalue les autres
   --passages N           combien de fois résumer et noter chaque cas (3)
   --modele NOM           le modèle qui résume (claude-sonnet-5-5)
-  --juge NOM             le modèle qui note (le même ; à la reprise, celui du journal)
+  --juge NOM             le modèle qui note (celui qui résume ; à la reprise, celui du journal)
   --paralleles N         combien d'appels mener à la fois (20)
   --sortie DOSSIER       où créer le journal (resultats)
   --reprendre JOURNAL    ne demander que ce qui manque à un journal ; les options données
@@ -34,7 +34,7 @@ comparer avec une autre version) ; 2, commande ou fichier incorrect, ou erreur q
 les appels ; 130, interruption.
 
 Les parties 1 à 5 du fichier sont l'exercice ; les parties 6 à 8, le journal, la démonstration et la
-ligne de commande. Ailleurs, dans outils/ : une page à lire, l'accord avec le juge, les lots.
+ligne de commande. Dans outils/ : une page à lire, l'accord avec le juge, les lots, d'autres cas.
 """
 
 import argparse
@@ -168,7 +168,8 @@ def client():
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
-            raise Arret(f"{name} est vide, ou contient un espace ou un accent : recopiez la clé")
+            fault = "est vide, ou contient un espace, un accent ou un autre caractère étranger"
+            raise Arret(f"{name} {fault} à une clé : recopiez la clé")
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
     address = os.environ.get("ANTHROPIC_BASE_URL")
@@ -290,8 +291,8 @@ def run_prompt(cv_text: str, prompt: str, model=MODEL, ask=ask) -> str:
 
 
 def unique(pairs):
-    """Le dictionnaire d'un objet JSON ; lève `Impossible` si une clé y est répétée, car elle en
-    écraserait une autre sans un mot."""
+    """Le dictionnaire d'un objet JSON ; lève `Impossible` si une clé y est répétée, car la
+    dernière valeur écraserait les autres sans un mot."""
     if len(dict(pairs)) < len(pairs):
         raise Impossible("JSON dont une clé est répétée")
     return dict(pairs)
@@ -360,7 +361,7 @@ CHECKS = {"trois points": three_points, "25 mots au plus": short_points}
 def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) -> dict:
     """Résume, puis note. Rend {"case": …, "summary": "…", "checks": {"trois points": True, …},
     "notes": {"exactitude": 9, …}}. Un résumé ou des notes impossibles valent None, et "cause" dit
-    pourquoi ; un résumé tronqué ou refusé n'est pas noté, on noterait la panne."""
+    pourquoi ; un résumé tronqué ou refusé n'est pas noté : ce serait noter la panne."""
     result = {"case": case, "summary": None, "checks": {}, "notes": None}
     try:
         summary = run_prompt(case["input"], prompt, model, ask)
@@ -714,7 +715,9 @@ def load_cases(path):
         place = f"ligne {error.lineno}, colonne {error.colno}"
         raise Arret(f"{path} : le JSON est invalide à la {place}, corrigez-le") from None
     except (ValueError, RecursionError):
-        raise Arret(f"{path} : le JSON est invalide, trop profond ou trop grand") from None
+        raise Arret(
+            f"{path} : le JSON est trop imbriqué, ou un nombre y est trop grand : corrigez-le"
+        ) from None
     check_cases(cases, path)
     return cases
 
@@ -944,7 +947,7 @@ def parser_for(argv):
 
     def refuse(message):
         typed = " ".join([Path(sys.argv[0]).name, *argv])
-        fault = "une option est inconnue, ou une valeur manque ou est de trop"
+        fault = "une option est inconnue, ou un argument manque ou est de trop"
         raise Arret(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 
     parser = argparse.ArgumentParser(

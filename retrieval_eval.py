@@ -41,8 +41,8 @@ questions sans résultat (aucun document trouvé), sans jugement (écartées), e
 rien à trouver (aucun document pertinent : elles comptent 0) ; la profondeur est le plus grand
 nombre de documents d'une question.
 
-Codes de sortie : 0 ; 2, si une commande ou un fichier est incorrect, ou si la sortie est
-impossible ; 130, si le programme est interrompu.
+Codes de sortie : 0, le bilan est affiché ; 2, une commande ou un fichier est incorrect, ou la
+sortie est impossible ; 130, le programme a été interrompu.
 """
 
 import argparse
@@ -629,8 +629,8 @@ def compare(paths, sides, k):
     different = (judged[0] - judged[1]) + (judged[1] - judged[0])
     if different:
         question, _ = next(iter(different))
-        found = f"la question {quoted(question)} n'est pas dans les deux fichiers"
-        raise Erreur(f"{' et '.join(paths)} : {found}, avec les mêmes documents pertinents")
+        found = f"la question {quoted(question)} manque à l'un, ou n'y a pas les mêmes documents"
+        raise Erreur(f"{' et '.join(paths)} : {found} pertinents ; comparez les mêmes questions")
     before, after = (side["counts"]["profondeur"] for side in sides)
     if before != after:
         depths = f"jusqu'à {before} documents par question avant, {after} après"
@@ -722,7 +722,7 @@ def parse(argv):
     """Les options de la ligne de commande ; lève `Erreur`, argparse parlant anglais."""
 
     def refuse(message):
-        fault = "une option est inconnue, ou une valeur manque ou est de trop"
+        fault = "une option est inconnue, ou un argument manque ou est de trop"
         typed = shlex.join(["retrieval_eval.py", *argv])
         raise Erreur(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 

@@ -1115,7 +1115,7 @@ class FichiersRefuses(WithApi):
         self.assertIn("ligne 2, colonne 12", self.case_refused('[\n {"input": }'))
 
     def test_json_trop_profond(self):
-        self.assertIn("trop profond", self.case_refused("[" * 100_000))
+        self.assertIn("trop imbriqué", self.case_refused("[" * 100_000))
 
     def test_cas_qui_ne_sont_pas_une_liste_non_vide(self):
         for content in ([], {"input": "x"}, 3):

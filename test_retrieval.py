@@ -591,7 +591,9 @@ class Comparaison(AvecFichiers):
         autre = self.exercice("autre.json", [["bon"], ["bon"]], {"Q1": "bon", "Q2": "autre"})
         err = self.script(avant, autre, code=2)[1]
         self.assertIn("avant.json et ", err)
-        self.assertIn("autre.json : la question « Q2 » n'est pas dans les deux fichiers", err)
+        self.assertIn(
+            "autre.json : la question « Q2 » manque à l'un, ou n'y a pas les mêmes documents", err
+        )
         court = self.exercice("court.json", [["bon"]])
         self.assertIn("« Q2 »", self.script(avant, court, code=2)[1])
         self.assertIn("« Q2 »", self.script(court, avant, code=2)[1])
@@ -618,10 +620,12 @@ class Comparaison(AvecFichiers):
         data = {"questions": ["Q"], "resultats": [["a"]], "documents_pertinents": {"Q": "a"}}
         une = self.file("une.json", data)
         self.assertIn(
-            "la question « Q » n'est pas dans les deux fichiers", self.script(deux, une, code=2)[1]
+            "la question « Q » manque à l'un, ou n'y a pas les mêmes documents",
+            self.script(deux, une, code=2)[1],
         )
         self.assertIn(
-            "la question « Q » n'est pas dans les deux fichiers", self.script(une, deux, code=2)[1]
+            "la question « Q » manque à l'un, ou n'y a pas les mêmes documents",
+            self.script(une, deux, code=2)[1],
         )
 
 
@@ -692,7 +696,7 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "une valeur manque ou est de trop : « retrieval_eval.py --inconnu » ; voyez --help\n"
+        dit = "un argument manque ou est de trop : « retrieval_eval.py --inconnu » ; voyez --help\n"
         self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):

@@ -14,9 +14,11 @@ Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'A
 Les options, le journal, l'affichage et les codes de sortie sont ceux d'eval_cv.py (voyez
 python3 eval_cv.py --help), sauf --demo. Deux autres options complètent --reprendre :
 
-  --trouve LOT           l'envoi d'un lot a été interrompu, et la console d'Anthropic montre que
-                         ce lot existe : ses résultats seront attendus, rien ne sera repayé
-  --perdu LOT            l'API ne connaît plus ce lot, ou ses résultats ont expiré : ses requêtes
+  --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
+                         d'Anthropic montre ce lot : ses résultats seront attendus, et rien ne
+                         sera repayé
+  --perdu LOT            à donner si l'API ne connaît plus ce lot, ou si ses résultats ont expiré
+                         (« inconnu », si l'on n'a jamais reçu son identifiant) : ses requêtes
                          seront demandées et payées de nouveau
 """
 
