@@ -781,10 +781,13 @@ def read_record(journal, record):
     """Range une ligne dans un journal en mémoire ; une ligne d'une autre sorte est ignorée."""
     if "run" in record:
         prompts = record["run"]["prompts"]
-        if not prompts or not all(isinstance(text, str) for text in prompts):
-            raise ValueError("pas de prompts")
         names = [f"prompt {n}" for n in range(1, len(prompts) + 1)]
         plan = {**DEFAULTS, "names": names, **record["run"]}  # un ancien journal n'a pas de noms
+        texts = [*prompts, *plan["names"], plan["model"], plan["judge"]]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("un prompt ou un nom n'est pas un texte")
+        if not prompts or len(plan["names"]) != len(prompts):
+            raise ValueError("il faut des prompts, et un nom pour chacun")
         check_cases(plan["cases"], journal.path)
         for name in ("passages", "paralleles", "limite"):
             if name != "limite" or plan[name] is not None:

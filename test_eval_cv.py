@@ -1461,6 +1461,9 @@ class Reprendre(WithApi):
             ({"cases": []}, "une liste de cas est attendue"),
             ({"prompts": []}, "ce n'est pas un journal"),
             ({"prompts": ["Résume.", 3]}, "ce n'est pas un journal"),
+            ({"names": 3}, "ce n'est pas un journal"),
+            ({"names": ["a.txt", "b.txt"]}, "ce n'est pas un journal"),
+            ({"model": 5}, "ce n'est pas un journal"),
         ]:
             path = self.file("abime.jsonl", json.dumps({"run": {**run, **change}}))
             err = self.script("--reprendre", path, code=2)[1]

@@ -810,6 +810,16 @@ class GenererCas(WithApi):
         self.assertEqual(len(self.written()), 2)
         self.assertLess(len(self.api.requests), 150)
 
+    def test_une_erreur_de_programmation_ne_fait_pas_payer_la_suite(self):
+        schema = {key: generer_cas.SCHEMA_CASE[key] for key in ("type", "properties")}
+        changes = {"SCHEMA_CASE": schema, "PARALLEL": 1}  # qui l'adapte a oublié « required »
+        with patch.multiple(generer_cas, **changes), self.assertRaises(KeyError):
+            self.generate("300", self.path)
+        for thread in threading.enumerate():
+            if thread.name.startswith("ThreadPoolExecutor"):
+                thread.join(30)
+        self.assertLess(len(self.api.requests), 150)
+
     def tool(self, *arguments, **changes):
         """Démarre l'outil comme on le fait d'un terminal."""
         environment = {**os.environ, "PYTHONIOENCODING": "utf-8", **changes}
