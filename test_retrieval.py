@@ -419,6 +419,10 @@ class Formats(AvecFichiers):
     def test_scores_compares_en_simple_precision_comme_trec_eval(self):
         self.assertEqual(self.mrr({"q": {"a": 1.00000001, "b": 1.0}}, {"q": {"a": 1}}), 0.5)
 
+    def test_identifiants_a_virgule_dans_les_predictions(self):
+        run = '{"query_id": 1.5, "results": [{"corpus_id": 2.5}]}'
+        self.assertEqual(self.mrr(run, "1.5 0 2.5 1\n"), 1.0)
+
     def test_les_predictions_gardent_leur_ordre(self):
         results = [{"corpus_id": name, "score": 0.5} for name in "abc"]
         run = json.dumps({"query_id": "q", "query": "?", "results": results})
