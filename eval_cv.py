@@ -186,7 +186,7 @@ def fault_of(error):
     `Impossible` ; rend telle quelle une erreur de programmation."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
-            return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez --demo")
+            return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo")
         return error
     status = getattr(error, "status_code", None)
     try:
@@ -801,7 +801,7 @@ def read_record(journal, record):
         if isinstance(message, dict):
             count_message(journal, params.get("model"), message)
     elif "batch" in record:
-        journal.batches[record["batch"]] = record["requests"]
+        journal.batches[record["batch"]] = dict(record["requests"])
     elif "collected" in record:
         journal.batches.pop(record["collected"], None)
 
