@@ -489,6 +489,14 @@ def interval(gaps):
     return fmean(gaps) - margin, fmean(gaps) + margin
 
 
+def rounded_interval(gaps):
+    """L'intervalle d'`interval`, à 2 décimales, [0.4, 2.7], ou None."""
+    ends = interval(gaps)
+    if ends is None:
+        return None
+    return [round(end, 2) + 0.0 for end in ends]  # -0.0 devient 0.0
+
+
 def cases_needed(gaps):
     """Le nombre de cas, environ, pour avoir quatre chances sur cinq de voir le gain visé, d'après
     un écart de moyenne par cas ; None sous six écarts ou sans gain visé. 2,8016 vaut 1,96 + 0,8416,
@@ -535,7 +543,6 @@ def compare(first, second):
         return {"cases": 0, **dict.fromkeys(names), "by_case": by_case}
     old_means, new_means = zip(*common)
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
-    ends = interval(gaps)
     changes = changes_between(common)
     # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
     worst = changes_between(zip(case_means(first, HIGHEST), case_means(second, LOWEST)))
@@ -546,7 +553,7 @@ def compare(first, second):
         "after": averages(new_means),
         "difference": changes["moyenne"],
         "by_criteria": {name: changes[name] for name in CRITERIA},
-        "interval": [round(end, 2) + 0.0 for end in ends] if ends else None,  # -0.0 devient 0.0
+        "interval": rounded_interval(gaps),
         "cases_needed": cases_needed(gaps),
         "goal_met": reached(changes),
         "by_case": by_case,

@@ -42,7 +42,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # le dossier d'
 from page import newest_journal, reread_journal
 
 import eval_cv
-from eval_cv import CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, system_errors, tell
+from eval_cv import (
+    CRITERIA,
+    HIGHEST,
+    LOWEST,
+    MEASURES,
+    Arret,
+    rounded_interval,
+    system_errors,
+    tell,
+)
 
 # Un résumé noté par le juge : id="id3f0c81e22b9a", version="V1", case=3 (le numéro du cas), result
 # (ce que rend `eval_cv.run_test_case`), judge={"exactitude": 9, …, "moyenne": 7.666…} et, si la
@@ -223,14 +232,6 @@ def means_by_case(rows, side, name):
 def mean(values):
     """La moyenne à 2 décimales, ou None s'il n'y a rien."""
     return round(fmean(values), 2) + 0.0 if values else None  # -0.0 devient 0.0
-
-
-def rounded_interval(gaps):
-    """L'intervalle d'`eval_cv.interval`, à 2 décimales, ou None."""
-    ends = eval_cv.interval(gaps)
-    if ends is None:
-        return None
-    return [round(end, 2) + 0.0 for end in ends]  # -0.0 devient 0.0
 
 
 def kappa(yours, judges):
