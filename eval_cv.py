@@ -380,15 +380,26 @@ def run_versions(cases, prompts, ask_for, passages=1, paralleles=20, model=MODEL
     résultat (voir `run_test_case`) du premier passage sur le troisième cas."""
     versions = {}
     places = {}  # {résultat à venir: (la liste où le mettre, à quelle place)}
+    stop = threading.Event()  # une erreur arrête tout : plus aucun appel ne doit partir
+
+    def evaluate_case(case, prompt, ask):
+        if stop.is_set():
+            return None
+        try:
+            return run_test_case(case, prompt, model, judge, ask)
+        except BaseException:
+            stop.set()
+            raise
+
     pool = ThreadPoolExecutor(paralleles)
     try:
         for number, prompt in enumerate(prompts, 1):
             passes = [[None] * len(cases) for _ in range(passages)]
             versions[f"V{number}"] = passes
             for passage, one_pass in enumerate(passes, 1):
-                rest = (prompt, model, judge, ask_for(f"V{number}", passage))
+                own_ask = ask_for(f"V{number}", passage)
                 for place, case in enumerate(cases):
-                    future = pool.submit(run_test_case, case, *rest)
+                    future = pool.submit(evaluate_case, case, prompt, own_ask)
                     places[future] = (one_pass, place)
         for future in as_completed(places):
             one_pass, place = places[future]
