@@ -113,6 +113,10 @@ class Impossible(Exception):
     """Une réponse manque, ou l'on n'en tire rien : on garde la cause, on n'invente pas de note."""
 
 
+class PasDemande(Impossible):
+    """La réponse manque parce qu'on ne l'a pas encore demandée."""
+
+
 class Arret(Exception):
     """Une erreur condamne toute la suite ; le texte dit laquelle, et quoi faire."""
 
@@ -155,16 +159,8 @@ def masked(error):
     return text[:200]
 
 
-@cache
-def client():
-    """Le client du SDK, créé au premier appel : le reste se passe du paquet ; lève `Arret`."""
-    try:
-        import anthropic
-    except ModuleNotFoundError:
-        raise Arret(f"le paquet anthropic manque, {INSTALL}") from None
-    version = [int(number) for number in anthropic.__version__.split(".")[:2]]
-    if version < [0, 77]:
-        raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
+def check_settings():
+    """Vérifie la clé et l'adresse données au SDK, avant tout appel ; lève `Arret`."""
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
@@ -175,10 +171,32 @@ def client():
     address = os.environ.get("ANTHROPIC_BASE_URL")
     if address and not re.match(r"https?://\w", address):
         raise Arret(f"ANTHROPIC_BASE_URL doit commencer par http:// ou https://, pas par {address}")
+
+
+@cache
+def client():
+    """Le client du SDK, créé au premier appel : le reste se passe du paquet ; lève `Arret`."""
+    try:
+        import anthropic
+    except ModuleNotFoundError:
+        raise Arret(f"le paquet anthropic manque, {INSTALL}") from None
+    version = [int(number) for number in anthropic.__version__.split(".")[:2]]
+    if version < [0, 77]:
+        raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
+    check_settings()
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'appels refusés (429, 529)
     except Exception as error:
         raise Arret(f"vérifiez ANTHROPIC_BASE_URL, le SDK répond « {masked(error)} »") from None
+
+
+def network_cause(error):
+    """Pourquoi un appel n'a pas abouti : l'exception du SDK, ou celle d'où elle vient, le dit."""
+    cause = f"le SDK répond « {masked(error)} »"
+    while error:
+        cause = NETWORK.get(type(error).__name__, cause)
+        error = error.__cause__ or error.__context__
+    return cause
 
 
 def fault_of(error):
@@ -189,22 +207,19 @@ def fault_of(error):
             return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo")
         return error
     status = getattr(error, "status_code", None)
+    if status is None:
+        return Impossible(f"échec de l'appel : {network_cause(error)}")
     try:
         reason = error.body["error"]["message"]
-    except (AttributeError, TypeError, KeyError):
+    except (TypeError, KeyError):
         reason = error
-    quoted = f"« {masked(reason)} »"
-    doom = 402 if "credit balance" in quoted else status  # l'API répond alors 400
-    if doom in DOOMED:
-        return Arret(f"{DOOMED[doom]} (HTTP {status} : {quoted})")
-    if status:
-        return Impossible(f"échec de l'appel, HTTP {status} : {quoted}")
-    cause = f"le SDK répond {quoted}"
-    origin = error
-    while origin:
-        cause = NETWORK.get(type(origin).__name__, cause)
-        origin = origin.__cause__ or origin.__context__
-    return Impossible(f"échec de l'appel : {cause}")
+    answer = f"HTTP {status} : « {masked(reason)} »"
+    doom = DOOMED.get(status)
+    if "credit balance" in answer:  # l'API répond alors 400, et non 402
+        doom = DOOMED[402]
+    if doom:
+        return Arret(f"{doom} ({answer})")
+    return Impossible(f"échec de l'appel, {answer}")
 
 
 def ask(params):
@@ -361,13 +376,16 @@ CHECKS = {"trois points": three_points, "25 mots au plus": short_points}
 def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) -> dict:
     """Résume, puis note. Rend {"case": …, "summary": "…", "checks": {"trois points": True, …},
     "notes": {"exactitude": 9, …}}. Un résumé ou des notes impossibles valent None, et "cause" dit
-    pourquoi ; un résumé tronqué ou refusé n'est pas noté : ce serait noter la panne."""
+    pourquoi ; ce qui n'est pas encore demandé vaut None aussi, sans cause. Un résumé tronqué ou
+    refusé n'est pas noté : ce serait noter la panne."""
     result = {"case": case, "summary": None, "checks": {}, "notes": None}
     try:
         summary = run_prompt(case["input"], prompt, model, ask)
         result["summary"] = summary
         result["checks"] = {name: bool(check(summary)) for name, check in CHECKS.items()}
         result["notes"] = grade(case, summary, judge, ask)
+    except PasDemande:
+        pass
     except Impossible as cause:
         step = "résumé" if result["summary"] is None else "notation"
         result["cause"] = f"{step} : {cause}"
@@ -661,7 +679,6 @@ SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
 BUILT_IN = {"PROMPT_V1": PROMPT_V1, "PROMPT_V2": PROMPT_V2}
 # {cv}, {{ cv }}, {cv.texte}, {cv[0]}, {% include "cv" %}… mais pas {"clé": "valeur"}.
 PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\s*\w+(?:\.\w+|\[[^]{}]*\])*\s*\}", re.DOTALL)
-NOT_ASKED = "pas encore demandé"
 
 
 @contextmanager
@@ -748,14 +765,14 @@ def whole_number(option, text):
 
 
 DEFAULTS = {  # un plan : ce qu'il faut évaluer, et comment
-    "cases": None,
-    "prompts": None,
-    "names": list(BUILT_IN),  # d'où viennent les prompts
+    "cases": None,  # la liste des cas, à lire dans un fichier
+    "prompts": None,  # la liste des textes, à lire
+    "names": list(BUILT_IN),  # d'où viennent ces textes
     "passages": 3,
     "paralleles": 20,
     "model": MODEL,
-    "judge": None,
-    "limite": None,  # n'évaluer que les premiers cas
+    "judge": None,  # le même que "model"
+    "limite": None,  # combien de cas évaluer, au lieu de tous
 }
 
 
@@ -795,22 +812,28 @@ def count_message(journal, asked, message):
         journal.served[asked] = [*others, served]
 
 
+def saved_plan(plan, path):
+    """Le plan d'une ligne de journal, complété (un ancien journal n'a pas les noms des prompts) ;
+    lève ValueError, KeyError, TypeError ou `Arret` si cette ligne est abîmée."""
+    names = [f"prompt {number}" for number in range(1, len(plan["prompts"]) + 1)]
+    plan = {**DEFAULTS, "names": names, **plan}
+    texts = [*plan["prompts"], *plan["names"], plan["model"], plan["judge"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("un prompt ou un nom n'est pas un texte")
+    if not names or len(plan["names"]) != len(names):
+        raise ValueError("il faut des prompts, et un nom pour chacun")
+    check_cases(plan["cases"], path)
+    for name in ("passages", "paralleles", "limite"):
+        if name == "limite" and plan[name] is None:
+            continue
+        whole_number(f"{path}, « {name} »", str(plan[name]))
+    return plan
+
+
 def read_record(journal, record):
     """Range une ligne dans un journal en mémoire ; une ligne d'une autre sorte est ignorée."""
     if "run" in record:
-        prompts = record["run"]["prompts"]
-        names = [f"prompt {n}" for n in range(1, len(prompts) + 1)]
-        plan = {**DEFAULTS, "names": names, **record["run"]}  # un ancien journal n'a pas de noms
-        texts = [*prompts, *plan["names"], plan["model"], plan["judge"]]
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError("un prompt ou un nom n'est pas un texte")
-        if not prompts or len(plan["names"]) != len(prompts):
-            raise ValueError("il faut des prompts, et un nom pour chacun")
-        check_cases(plan["cases"], journal.path)
-        for name in ("passages", "paralleles", "limite"):
-            if name != "limite" or plan[name] is not None:
-                whole_number(f"{journal.path}, « {name} »", str(plan[name]))
-        journal.plan = plan
+        journal.plan = saved_plan(record["run"], journal.path)
         journal.grid = (record.get("grader"), record.get("schema"))
     elif "request" in record:
         params = record["request"]
@@ -870,7 +893,7 @@ def known_answer(journal, version, passage, params):
     """La réponse d'un appel d'après le seul journal ; `Impossible` s'il n'en a pas d'utilisable."""
     record = journal.answers.get(call_key(version, passage, params))
     if record is None:
-        raise Impossible(NOT_ASKED)
+        raise PasDemande
     if "message" not in record:
         raise Impossible(record.get("cause"))
     answer = as_message(record["message"])
@@ -901,24 +924,13 @@ def evaluate(plan, ask_for):
     return run_versions(plan["cases"][: plan["limite"]], ask_for=ask_for, **options)
 
 
-def every_result(versions):
-    """Tous les résultats de {"V1": passes, "V2": passes}, en une liste."""
-    return [result for passes in versions.values() for results in passes for result in results]
-
-
 def reread(journal):
-    """Les passages de `run_versions` d'après le seul journal. Ce qui n'a pas été demandé n'a ni
-    notes ni cause : ce n'est pas une notation impossible."""
+    """Les passages de `run_versions` d'après le seul journal."""
 
     def ask_for(version, passage):
         return partial(known_answer, journal, version, passage)
 
-    versions = evaluate(journal.plan, ask_for)
-    for result in every_result(versions):
-        # `known_answer` l'a dit, et `run_test_case` en a fait une cause : « résumé : pas encore… ».
-        if result.get("cause", "").endswith(NOT_ASKED):
-            del result["cause"]
-    return versions
+    return evaluate(journal.plan, ask_for)
 
 
 # --- 7. La démonstration, sans modèle
@@ -1049,7 +1061,8 @@ def with_progress(ask, to_do):
     def count(kind, calls):
         with LOCK:
             counts[kind] += calls
-            line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquantes"
+            plural = "s" if counts["missing"] > 1 else ""
+            line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquante{plural}"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
@@ -1133,6 +1146,21 @@ def as_json(journal, reports, comparisons):
     return json.dumps(data, indent=2)
 
 
+def missing_calls(journal):
+    """Combien d'appels il reste à faire, et combien de réponses utilisables sont au journal."""
+    results = [result for passes in reread(journal).values() for result in sum(passes, [])]
+    summaries = sum(result["summary"] is not None for result in results)
+    gradings = sum(result["notes"] is not None for result in results)
+    return 2 * len(results) - summaries - gradings, summaries + gradings
+
+
+def resume_command(journal, own_ask):
+    """Ce qu'il faut taper pour reprendre un journal."""
+    if own_ask:
+        return f"eval_cv.main({['--reprendre', str(journal.path)]}, ask=…)"
+    return f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
+
+
 def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     """Toute l'évaluation ; rend le code de sortie. `own_ask` répond à la place de l'API ; une autre
     fonction peut prendre la place d'`evaluate_directly` (outils/lots.py)."""
@@ -1145,30 +1173,26 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     if own_ask and journal.plan is None:
         given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
     plan = plan_for(given, journal.plan)
-    same = (journal.plan, journal.grid) == (plan, (PROMPT_GRADER, SCHEMA_NOTES))
+    unchanged = (journal.plan, journal.grid) == (plan, (PROMPT_GRADER, SCHEMA_NOTES))
     journal.plan = plan
+
     responder = own_ask or ask
     if plan["model"] == DEMO:
         responder = demo_ask
-    known = every_result(reread(journal))
-    # Deux appels manquent à un résultat sans résumé, un seul à un résultat sans notes.
-    missing = sum((r["summary"] is None) + (r["notes"] is None) for r in known)
+    missing, known = missing_calls(journal)
     if missing and responder is ask:
         verify_access()
     if journal.path is None:
         journal.path = new_journal(Path(given["sortie"]))
-    if not same:
+    if not unchanged:
         keep(journal, {"run": plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
     tell(f"Journal : {journal.path}")
+
+    resume = resume_command(journal, own_ask)
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and missing:
-        there = 2 * len(known) - missing
-        tell(f"Appels à faire : {missing} ; réponses déjà au journal : {there}")
+        tell(f"Appels à faire : {missing} ; réponses déjà au journal : {known}")
         responder = with_progress(responder, missing)
-    resume = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
-    if own_ask:
-        arguments = ["--reprendre", str(journal.path)]
-        resume = f"eval_cv.main({arguments}, ask=…)"
     try:
         versions = evaluate_journal(journal, responder)
     except BaseException:  # y compris Ctrl-C

@@ -1455,6 +1455,7 @@ class Reprendre(WithApi):
     def test_des_reglages_abimes_sont_refuses(self):
         run = {"cases": CASES, "prompts": ["Résume."], "model": "m", "judge": "m"}
         for change, said in [
+            ({"passages": None}, "« passages » : un nombre entier de 1 à 9999"),
             ({"passages": 0}, "« passages » : un nombre entier de 1 à 9999"),
             ({"paralleles": "x"}, "« paralleles » : un nombre entier de 1 à 9999"),
             ({"limite": -1}, "« limite » : un nombre entier de 1 à 9999"),
@@ -1876,8 +1877,8 @@ class Avancement(WithApi):
         os.close(reader)
         out = process.communicate()[0].decode()
         text = received.decode()
-        self.assertIn("36/36 réponses, 0 manquantes", text)
-        self.assertNotIn("manquantes", left_on_screen(text.replace("\r\n", "\n")) + out)
+        self.assertIn("36/36 réponses, 0 manquante ", text)
+        self.assertNotIn("manquante", left_on_screen(text.replace("\r\n", "\n")) + out)
 
 
 class LigneDeCommande(WithApi):

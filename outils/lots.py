@@ -32,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import eval_cv
-from eval_cv import Arret, Impossible, keep, tell
+from eval_cv import Arret, Impossible, PasDemande, keep, tell
 
 REQUESTS = 1_000  # par lot, au plus
 FIRST_PAUSE = 1  # en secondes, avant de redemander où en est un lot ; puis deux fois plus,
@@ -57,7 +57,7 @@ NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py
 
 def known_or_waiting(journal, waiting, received, version, passage, params):
     """Prend la place d'`eval_cv.ask` : rend la réponse du journal, ou met la requête en attente
-    dans `waiting` et lève `Impossible`. Ce qu'un lot vient de rendre (`received`), même
+    dans `waiting` et lève `PasDemande`. Ce qu'un lot vient de rendre (`received`), même
     inutilisable, n'est pas redemandé : on paierait sans fin."""
     key = eval_cv.call_key(version, passage, params)
     try:
@@ -67,7 +67,7 @@ def known_or_waiting(journal, waiting, received, version, passage, params):
             raise
     with eval_cv.LOCK:
         waiting[key] = {"version": version, "pass": passage, "request": params}
-    raise Impossible("en attente d'un lot")
+    raise PasDemande
 
 
 def fault_of(error):
