@@ -2294,7 +2294,8 @@ class Readme(WithApi):
 
     def bloc(self, apres, langage):
         """Le premier bloc de code de ce langage après un passage du README, sans son retrait."""
-        pattern = rf"{re.escape(apres)}.*?\n( *)```{langage}\n(.*?)\n *```"
+        words = r"\s+".join(map(re.escape, apres.split()))  # où que les lignes soient coupées
+        pattern = rf"{words}.*?\n( *)```{langage}\n(.*?)\n *```"
         indent, content = re.search(pattern, self.README, re.DOTALL).groups()
         return "\n".join(line.removeprefix(indent) for line in content.split("\n"))
 
