@@ -32,31 +32,32 @@ import os
 import random
 import re
 import sys
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # le dossier d'eval_cv.py
 
-from page import newest_journal, reread_journal
+from page import open_journal
 
 import eval_cv
-from eval_cv import (
-    CRITERIA,
-    HIGHEST,
-    LOWEST,
-    MEASURES,
-    Arret,
-    rounded_interval,
-    system_errors,
-    tell,
-)
+from eval_cv import CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, rounded_interval, system_errors
 
-# Un résumé noté par le juge : id="id3f0c81e22b9a", version="V1", case=3 (le numéro du cas), result
-# (ce que rend `eval_cv.run_test_case`), judge={"exactitude": 9, …, "moyenne": 7.666…} et, si la
-# feuille le note, line=12 (sa ligne) et human : vos notes, de la même forme, mais sans "moyenne"
-# s'il y manque un critère.
+
+@dataclass
+class Row:
+    """Une ligne de la feuille : un résumé que le juge a noté, et que vous notez ou non."""
+
+    id: str  # "id3f0c81e22b9a"
+    version: str  # "V1"
+    case: int  # le numéro du cas
+    result: dict  # ce que rend `eval_cv.run_test_case`
+    judge: dict  # {"exactitude": 9, …, "moyenne": 7.666…}
+    human: dict = None  # vos notes, sans "moyenne" s'il y manque un critère
+    line: int = None  # la ligne, dans la feuille, où vous les avez mises
+
 
 # --- La feuille à remplir
 
@@ -67,46 +68,40 @@ ENCODING = "utf-8-sig"  # la marque du début dit aux tableurs que c'est de l'UT
 BEFORE_FORMULA = re.compile(r'(^|[\n\r\t,;"])(?=\s*[=+\-@＝＋－＠])')
 
 
-def graded_summaries(results):
-    """Les résumés notés par le juge, {identifiant: résumé}, d'après les passages de chaque version.
+def graded_rows(results):
+    """Les résumés notés par le juge, {identifiant: ligne}, d'après les passages de chaque version.
     Le texte qu'une version redonne à un autre passage n'y est qu'une fois."""
-    found = {}
+    graded = {}
     for version, passes in results.items():
         for one_pass in passes:
             for case, result in enumerate(one_pass, 1):
                 if result["notes"] is None:
                     continue
-                row = SimpleNamespace(version=version, case=case, result=result)
                 content = json.dumps([version, result["case"]["input"], result["summary"]])
                 digest = hashlib.sha256(content.encode()).hexdigest()
-                row.id = f"id{digest:.12}"  # sans « id », un tableur pourrait y voir un nombre
-                row.judge = {name: result["notes"][name] for name in CRITERIA}
-                row.judge["moyenne"] = fmean(row.judge.values())  # sans arrondi
-                row.human = None
-                found.setdefault(row.id, row)
-    return found
+                key = f"id{digest:.12}"  # sans « id », un tableur pourrait y voir un nombre
+                judge = {name: result["notes"][name] for name in CRITERIA}
+                judge["moyenne"] = fmean(judge.values())  # sans arrondi
+                graded.setdefault(key, Row(key, version, case, result, judge))
+    return graded
 
 
-def draw(summaries, versions, number):
-    """Tire environ `number` résumés, toujours les mêmes, et les mélange. Un cas tiré donne un
-    résumé de chaque version ; les autres passages ne servent qu'une fois tous les cas tirés."""
+def draw(graded, versions, number):
+    """Tire environ `number` lignes, toujours les mêmes, et les mélange. Un cas tiré donne un résumé
+    de chaque version ; les autres passages ne servent qu'une fois tous les cas tirés."""
     rng = random.Random(0)
-    cases = {}  # {3: {"V1": [un résumé par passage], "V2": …}}
-    for row in summaries:
+    cases = {}  # {3: {"V1": [une ligne par résumé différent], "V2": …}}
+    for row in graded:
         by_version = cases.setdefault(row.case, {})
         by_version.setdefault(row.version, []).append(row)
-    turns = {}  # {numéro d'un tour: [(un résumé de V1, un de V2), …]}, un ensemble par cas
-    for by_version in cases.values():
-        if len(by_version) == versions:
-            for turn, rows in enumerate(zip(*by_version.values())):
-                turns.setdefault(turn, []).append(rows)
+    complete = [by_version for by_version in cases.values() if len(by_version) == versions]
+    sets_by_case = [zip(*by_version.values()) for by_version in complete]  # (une de V1, une de V2)…
     sets = []
-    for turn in sorted(turns):
-        rng.shuffle(turns[turn])
-        sets += turns[turn]
-    drawn = []
-    for rows in sets[: max(1, number // versions)]:
-        drawn += rows
+    for turn in zip_longest(*sets_by_case):  # le premier ensemble de chaque cas, puis le deuxième…
+        present = [rows for rows in turn if rows]
+        rng.shuffle(present)
+        sets += present
+    drawn = list(chain(*sets[: max(1, number // versions)]))
     rng.shuffle(drawn)
     return drawn
 
@@ -129,7 +124,7 @@ def write_sheet(path, rows):
 
 def export(path, journal, results, number):
     """Crée la feuille ; rend les phrases qui disent quoi en faire."""
-    drawn = draw(graded_summaries(results).values(), len(results), number)
+    drawn = draw(graded_rows(results).values(), len(results), number)
     if not drawn:
         raise Arret(
             f"{journal.path} : aucun cas n'a de résumé noté dans toutes les versions ; complétez "
@@ -149,7 +144,7 @@ def export(path, journal, results, number):
 # --- La feuille remplie
 
 
-def read_rows(path):
+def read_lines(path):
     """Les lignes d'une feuille qui ne sont pas vides, avec leur numéro dans le tableur : [(2,
     {"exactitude": "7,5", …, "identifiant": "id3f0c81e22b9a", …}), …] ; lève `Arret`."""
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
@@ -189,13 +184,13 @@ def marks_of(cells, place):
     return marks
 
 
-def read_sheet(path, found, journal):
-    """Les résumés dont vous avez noté un critère au moins, et le nombre de lignes sans note ; lève
-    `Arret`. `found` : voir `graded_summaries`."""
+def read_sheet(path, graded, journal):
+    """Les lignes où vous avez noté un critère au moins, et le nombre de lignes sans note ; lève
+    `Arret`. `graded` : voir `graded_rows`."""
     unknown = []
     skipped = 0
-    for line, cells in read_rows(path):
-        row = found.get(cells.get(IDENTIFIER, "").strip())
+    for line, cells in read_lines(path):
+        row = graded.get(cells.get(IDENTIFIER, "").strip())
         marks = marks_of(cells, f"{path}, ligne {line}")
         if not marks:
             skipped += 1
@@ -210,23 +205,23 @@ def read_sheet(path, found, journal):
     if unknown:
         ignored = f"{path} : lignes ignorées, car {journal.path} n'a pas de note du juge pour leur "
         ignored += f"identifiant : {', '.join(unknown)} ; "
-        tell(ignored + "si la feuille vient d'un autre journal, donnez-le avec --journal")
-    return [row for row in found.values() if row.human], skipped
+        eval_cv.tell(ignored + "si la feuille vient d'un autre journal, donnez-le avec --journal")
+    return [row for row in graded.values() if row.human], skipped
 
 
 # --- La comparaison
 
-SIDES = {"human": "vous", "judge": "le juge"}
 
-
-def means_by_case(rows, side, name):
-    """Pour chaque cas, la moyenne de vos notes (`side` vaut "human") ou de celles du juge ("judge")
-    sur un critère : {3: 7.5, …}."""
-    marks = {}
-    for row in rows:
-        mark = getattr(row, side)[name]
-        marks.setdefault(row.case, []).append(mark)
-    return {case: fmean(values) for case, values in marks.items()}
+def means_by_case(marked, name):
+    """Sur un critère que vous avez noté, deux dictionnaires : la moyenne de vos notes par cas, {3:
+    7.5, …}, et celle des notes du juge aux mêmes résumés."""
+    human = {}
+    judge = {}
+    for row in marked:
+        if name in row.human:
+            human.setdefault(row.case, []).append(row.human[name])
+            judge.setdefault(row.case, []).append(row.judge[name])
+    return [{case: fmean(marks[case]) for case in marks} for marks in (human, judge)]
 
 
 def mean(values):
@@ -249,90 +244,106 @@ def agreement(marked, name):
     7.2, "bias": 1.1, "interval": [0.32, 1.88], "absolute_gap": 1.3, "within_one": 0.6, "kappa":
     0.41} ; None pour ce qui ne se calcule pas. Les moyennes, le biais et son intervalle comptent
     chaque cas une fois ; le reste, chaque résumé."""
-    rows = [row for row in marked if name in row.human]
-    human = means_by_case(rows, "human", name)
-    judge = means_by_case(rows, "judge", name)
-    found = {"n": len(rows), "cases": len(human)}
-    found["human"] = mean(human.values())
-    found["judge"] = mean(judge.values())
-    found["bias"] = round(found["judge"] - found["human"], 2) if rows else None
-    found["interval"] = rounded_interval([judge[case] - human[case] for case in human])
-    yours = [row.human[name] for row in rows]
-    judges = [row.judge[name] for row in rows]
+    human_means, judge_means = means_by_case(marked, name)
+    human = mean(human_means.values())
+    judge = mean(judge_means.values())
+    biases = [judge_means[case] - human_means[case] for case in human_means]
+    yours = [row.human[name] for row in marked if name in row.human]
+    judges = [row.judge[name] for row in marked if name in row.human]
     gaps = [round(abs(b - a), 9) for a, b in zip(yours, judges)]
-    found["absolute_gap"] = mean(gaps)
-    found["within_one"] = mean([gap <= 1 for gap in gaps])
-    found["kappa"] = kappa(yours, judges) if name in CRITERIA else None
-    return found
+    return {
+        "n": len(gaps),
+        "cases": len(human_means),
+        "human": human,
+        "judge": judge,
+        "bias": round(judge - human, 2) if gaps else None,
+        "interval": rounded_interval(biases),
+        "absolute_gap": mean(gaps),
+        "within_one": mean([gap <= 1 for gap in gaps]),
+        "kappa": kappa(yours, judges) if name in CRITERIA else None,
+    }
 
 
-def difference(complete, second):
+def difference(marked, second):
     """L'écart de V1 à une autre version, sur les cas que vous avez notés dans les deux : {"cases":
     10, "human": 1.1, "human_interval": [0.32, 1.88], "judge": 1.55, "judge_interval": …}."""
-    old = [row for row in complete if row.version == "V1"]
-    new = [row for row in complete if row.version == second]
-    found = {}
-    for side in SIDES:
-        before = means_by_case(old, side, "moyenne")
-        after = means_by_case(new, side, "moyenne")
-        gaps = [after[case] - before[case] for case in before if case in after]
-        found["cases"] = len(gaps)
-        found[side] = mean(gaps)
-        found[f"{side}_interval"] = rounded_interval(gaps)
-    return found
+    old_rows = [row for row in marked if row.version == "V1"]
+    new_rows = [row for row in marked if row.version == second]
+    old_human, old_judge = means_by_case(old_rows, "moyenne")
+    new_human, new_judge = means_by_case(new_rows, "moyenne")
+    human = [new_human[case] - old_human[case] for case in old_human if case in new_human]
+    judge = [new_judge[case] - old_judge[case] for case in old_judge if case in new_judge]
+    return {
+        "cases": len(human),
+        "human": mean(human),
+        "human_interval": rounded_interval(human),
+        "judge": mean(judge),
+        "judge_interval": rounded_interval(judge),
+    }
 
 
-def comparison_of(marked, complete, skipped, versions):
+def comparison_of(marked, skipped, versions):
     """Toute la comparaison, comme l'affiche --json."""
     means = {}
     for version in versions:
-        found = agreement([row for row in complete if row.version == version], "moyenne")
-        if found["n"]:
-            means[version] = {side: found[side] for side in SIDES}
+        rows = [row for row in marked if row.version == version]
+        human, judge = means_by_case(rows, "moyenne")
+        if human:
+            means[version] = {"human": mean(human.values()), "judge": mean(judge.values())}
     return {
         "n": len(marked),
         "skipped": skipped,
         "criteria": {name: agreement(marked, name) for name in MEASURES},
         "versions": means,
-        "comparison": {second: difference(complete, second) for second in versions[1:]},
+        "comparison": {second: difference(marked, second) for second in versions[1:]},
     }
 
 
 # --- L'affichage
 
 TITLES = "               cas   vous   juge  biais      intervalle  |écart|  à 1 point  kappa"
-TABLE = "{name:15}{cases:>3}{human:>7}{judge:>7}{bias:>7}{interval:>16}{absolute_gap:>9}"
-TABLE += "{within_one:>11}{kappa:>7}"
-ANSWERS = {  # selon le produit des signes des deux écarts ; 0, si l'on ignore l'un d'eux
-    1: "Oui.",
-    -1: "Non, c'est l'inverse : précisez la grille avant de le croire.",
-    0: "On ne peut pas le dire si un intervalle manque ou contient 0 : notez d'autres cas.",
-}
 
 
-def shown(value, form="+.2f"):
-    """Une mesure ou un intervalle à l'écran : « +6.10 », « +0.32 à +1.88 », un tiret pour None."""
-    if value is None:
-        return "-"
-    ends = value if isinstance(value, list) else [value]
-    return " à ".join(format(end, form) for end in ends)
+def shown(value, form=".2f"):
+    """Une mesure à l'écran, ou un tiret si elle ne se calcule pas."""
+    return "-" if value is None else format(value, form)
+
+
+def shown_interval(ends):
+    """Un intervalle à l'écran : « +0.32 à +1.88 », ou un tiret."""
+    return "-" if ends is None else f"{ends[0]:+.2f} à {ends[1]:+.2f}"
+
+
+def table_line(name, found):
+    """La ligne d'un critère, sous TITLES."""
+    line = f"{name:15}{found['cases']:>3}{shown(found['human']):>7}{shown(found['judge']):>7}"
+    line += f"{shown(found['bias'], '+.2f'):>7}{shown_interval(found['interval']):>16}"
+    line += f"{shown(found['absolute_gap']):>9}{shown(found['within_one']):>11}"
+    return line + f"{shown(found['kappa']):>7}"
 
 
 def sign(ends):
     """1 ou -1 si un intervalle exclut 0, selon le côté où il se trouve ; 0 sinon."""
-    low, high = ends or (0, 0)
-    return (low > 0) - (high < 0)
+    if ends is None:
+        return 0
+    return (ends[0] > 0) - (ends[1] < 0)
 
 
 def difference_lines(second, found):
     """L'écart de V1 à une autre version, selon vous et selon le juge, et s'ils sont d'accord."""
     lines = ["", f"V1 → {second} ; cas que vous avez notés dans les deux : {found['cases']}"]
-    for side, who in SIDES.items():
-        gap = shown(found[side])
-        ends = shown(found[f"{side}_interval"])
+    for side, who in [("human", "vous"), ("judge", "le juge")]:
+        gap = shown(found[side], "+.2f")
+        ends = shown_interval(found[f"{side}_interval"])
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
-    agreed = sign(found["human_interval"]) * sign(found["judge_interval"])
-    return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {ANSWERS[agreed]}"]
+    yours = sign(found["human_interval"])
+    judges = sign(found["judge_interval"])
+    answer = "On ne peut pas le dire si un intervalle manque ou contient 0 : notez d'autres cas."
+    if yours and yours == judges:
+        answer = "Oui."
+    elif yours and yours == -judges:
+        answer = "Non, c'est l'inverse : précisez la grille avant de le croire."
+    return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 
 
 def distance(row):
@@ -340,8 +351,9 @@ def distance(row):
     return abs(row.judge["moyenne"] - row.human["moyenne"])
 
 
-def disagreement_lines(complete):
+def disagreement_lines(marked):
     """Vos trois plus grands désaccords avec le juge, et ses raisons."""
+    complete = [row for row in marked if "moyenne" in row.human]
     rows = sorted(filter(distance, complete), key=distance, reverse=True)
     lines = ["", "Vos plus grands désaccords :"] if rows else []
     for row in rows[:3]:
@@ -353,7 +365,7 @@ def disagreement_lines(complete):
     return lines
 
 
-def screen(report, complete):
+def screen(report, marked):
     """Tout ce qui s'affiche d'une comparaison."""
     lines = [f"Résumés notés : {report['n']} ; lignes sans note : {report['skipped']}"]
     if not report["n"]:
@@ -361,11 +373,7 @@ def screen(report, complete):
     lines += ["", TITLES]
     biased = []
     for name, found in report["criteria"].items():
-        cells = {key: shown(value, ".2f") for key, value in found.items()}
-        for key in ("bias", "interval"):
-            cells[key] = shown(found[key])
-        cells["cases"] = found["cases"]
-        lines.append(TABLE.format(name=name, **cells))
+        lines.append(table_line(name, found))
         if sign(found["interval"]):
             biased.append(name)
     names = ", ".join(biased) or "aucun"
@@ -373,7 +381,7 @@ def screen(report, complete):
     lines.append("L'accord, lui, se lit à la part à 1 point près et au kappa.")
     for second, found in report["comparison"].items():
         lines += difference_lines(second, found)
-    return lines + disagreement_lines(complete)
+    return lines + disagreement_lines(marked)
 
 
 def command(argv):
@@ -385,16 +393,15 @@ def command(argv):
     parser.add_argument("--nombre", type=partial(eval_cv.whole_number, "--nombre"), default=20)
     parser.add_argument("--json", action="store_true", default=False)
     options = parser.parse_args(argv)
-    journal, results = reread_journal(options.journal or newest_journal())
-    tell(f"Journal : {journal.path}")
+    journal, results = open_journal(options.journal)
+    eval_cv.tell(f"Journal : {journal.path}")
     code = 0
     if options.exporter:
         lines = export(options.feuille, journal, results, options.nombre)
     else:
-        marked, skipped = read_sheet(options.feuille, graded_summaries(results), journal)
-        complete = [row for row in marked if "moyenne" in row.human]
-        report = comparison_of(marked, complete, skipped, list(results))
-        lines = [json.dumps(report, indent=2)] if options.json else screen(report, complete)
+        marked, skipped = read_sheet(options.feuille, graded_rows(results), journal)
+        report = comparison_of(marked, skipped, list(results))
+        lines = [json.dumps(report, indent=2)] if options.json else screen(report, marked)
         code = 0 if marked else 1
     eval_cv.display("\n".join(lines))
     return code

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_tex
 
 SHOWN = 300  # au-delà, la page ne détaille que les cas dont l'écart est le plus grand
 MIDDLE = (LOWEST + HIGHEST) / 2
+DEMONSTRATION = "Ce journal est une démonstration : aucun modèle n'a résumé ni noté."
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
   --down: #b3261e }
@@ -67,37 +69,36 @@ def newest_journal():
     )
 
 
-def reread_journal(path):
-    """Un journal (voir `eval_cv.Journal`) et ses résultats, {"V1": passages, …} ; lève `Arret` si
-    ses notes ont été données selon une autre grille."""
+def open_journal(given):
+    """Un journal (voir `eval_cv.Journal`), celui de `newest_journal` si `given` est None, et ses
+    résultats, {"V1": passages, …} ; lève `Arret` si ses notes viennent d'une autre grille."""
+    path = newest_journal() if given is None else Path(given)
     journal = eval_cv.load_journal(path)
     if journal.grid != (eval_cv.PROMPT_GRADER, eval_cv.SCHEMA_NOTES):
         raise Arret(
             f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; remettez l'ancienne, "
             f'ou faites noter de nouveau ces résumés : python3 eval_cv.py --reprendre "{path}"'
         )
+    if given is None and journal.plan["model"] == eval_cv.DEMO:
+        eval_cv.tell(DEMONSTRATION)
     return journal, eval_cv.reread(journal)
 
 
 # --- Le texte
 
-# Où une ligne ne doit pas se couper : « V1 : », « n° 3 », « 12 cas ».
-UNITS = "cas|mots|points|tokens|notes"
-UNBREAKABLE = re.compile(rf" (?=[:;!?»%×→])|(?<=[«°]) |(?<=\d) (?=(?:{UNITS})\b)")
+# L'espace où la ligne ne se coupe pas (« V1 : », « n° 3 », « 12 cas »), le point d'un nombre, puis
+# le tiret qui tient lieu de signe moins ; et ce que le français met à leur place.
+SPACE = r" (?=[:;!?»%×→])|(?<=[«°]) |(?<=\d) (?=(?:cas|mots|points|tokens|notes)\b)"
+TYPED = SPACE + r"|(?<=\d)\.(?=\d)|(?<![\w-])-(?=\d)"
+FRENCH = {" ": "\u00a0", ".": ",", "-": "−"}
 
 
 def french(text, *quoted):
-    """Une de nos phrases, échappée, avec les virgules et les espaces du français. Ce qui est entre
-    guillemets ou dans `quoted` (le nom d'un modèle, d'un fichier) est une citation, laissée telle
-    quelle."""
-    citations = [re.escape(citation) for citation in quoted if citation]
-    citations.append("(?<=« ).*?(?= »)")
-    pieces = re.split(f"({'|'.join(citations)})", text)
-    for place in range(0, len(pieces), 2):  # les citations sont aux places impaires
-        piece = re.sub(r"(?<=\d)\.(?=\d)", ",", pieces[place])
-        piece = re.sub(r"(?<![\w-])-(?=\d)", "−", piece)
-        pieces[place] = UNBREAKABLE.sub("\u00a0", piece)
-    return html.escape("".join(pieces))
+    """Une de nos phrases, échappée, avec la virgule et les espaces du français sauf dans ce qu'elle
+    cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
+    citations = [re.escape(name) for name in quoted if name]
+    pattern = "|".join([*citations, "(?<=« ).*?(?= »)", TYPED])
+    return html.escape(re.sub(pattern, lambda found: FRENCH.get(found[0], found[0]), text))
 
 
 def folded(title, text):
@@ -109,9 +110,7 @@ def folded(title, text):
 
 
 def gap_between(before, after):
-    """L'écart de deux notes telles qu'on les affiche, à 2 décimales ; None s'il en manque une."""
-    if before is None or after is None:
-        return None
+    """L'écart de deux notes telles qu'on les affiche, à 2 décimales."""
     return round(round(after, 2) - round(before, 2), 2)
 
 
@@ -123,49 +122,83 @@ def trend(kind, before, after):
     return f'<line class="{kind}" x1="30" y1="{y1:.1f}" x2="140" y2="{y2:.1f}"/>'
 
 
-def panel(name, second, pairs, old, new):
-    """Une mesure en image : un trait par cas, de V1 à une autre version, et celui de la moyenne, de
-    `old` à `new`. `pairs` : les notes de chaque cas commun, [(6.0, 8.0), …]."""
-    lines = []
-    kinds = []
-    for before, after in pairs:
-        gap = gap_between(before, after)
-        kind = "up" if gap > 0 else "down" if gap < 0 else "flat"
-        kinds.append(kind)
-        lines.append(trend(kind, before, after))
-    legend = f"{old:.2f} → {new:.2f} ({gap_between(old, new):+.2f}) ; "
-    legend += f"cas en hausse : {kinds.count('up')}, en baisse : {kinds.count('down')}, "
-    legend = french(legend + f"stables : {kinds.count('flat')}")
+def panel(name, second, pairs, old_mean, new_mean):
+    """Une mesure en image : un trait par cas, de V1 à une autre version, et celui de la moyenne.
+    `pairs` : les notes de chaque cas noté dans les deux, [(6.0, 8.0), …]."""
+    gaps = [gap_between(before, after) for before, after in pairs]
+    kinds = ["up" if gap > 0 else "down" if gap < 0 else "flat" for gap in gaps]
+    lines = [trend(kind, before, after) for kind, (before, after) in zip(kinds, pairs)]
+    lines.append(trend("mean", old_mean, new_mean))
+    change = gap_between(old_mean, new_mean)
+    legend = french(
+        f"{old_mean:.2f} → {new_mean:.2f} ({change:+.2f}) ; cas en hausse : {kinds.count('up')}, "
+        f"en baisse : {kinds.count('down')}, stables : {kinds.count('flat')}"
+    )
     return f"""<figure><svg viewBox="0 0 170 175" role="img" aria-label="{french(name)} : {legend}">
 <path d="M30 10V150M140 10V150"/><text x="24" y="14" text-anchor="end">{HIGHEST}</text>
-<text x="24" y="154" text-anchor="end">{LOWEST}</text>{"".join(lines)}{trend("mean", old, new)}
+<text x="24" y="154" text-anchor="end">{LOWEST}</text>{"".join(lines)}
 <text x="30" y="170" text-anchor="middle">V1</text>
 <text x="140" y="170" text-anchor="middle">{second}</text>
 </svg><figcaption><b>{french(name)}</b><br>{legend}</figcaption></figure>"""
 
 
-def comparison_section(second, comparison, old, new):
-    """La comparaison d'une version à V1 : ce qu'on en conclut, et une image par mesure. `old` et
-    `new` : les moyennes par cas des deux versions (voir `eval_cv.case_means`)."""
+def comparison_section(second, results):
+    """La comparaison d'une version à V1 : ce qu'on en conclut, et une image par mesure."""
+    comparison = eval_cv.compare(results["V1"], results[second])
     sentences = [eval_cv.verdict("V1", second, comparison)]
     panels = []
     if comparison["cases"]:
         sentences.append(eval_cv.goal_sentence(comparison))
         sentences.append(eval_cv.beyond_sentence("V1", second, comparison))
-        for name in MEASURES:
-            pairs = [(a[name], b[name]) for a, b in zip(old, new) if a and b]
-            means = comparison["before"][name], comparison["after"][name]
-            panels.append(panel(name, second, pairs, *means))
         sentences.append(
             "Ci-dessous, un trait par cas, en pointillé si sa note baisse ; le trait large est la "
             "moyenne."
         )
+        means = zip(eval_cv.case_means(results["V1"]), eval_cv.case_means(results[second]))
+        common = [(old, new) for old, new in means if old and new]
+        for name, old_mean in comparison["before"].items():
+            pairs = [(old[name], new[name]) for old, new in common]
+            new_mean = comparison["after"][name]
+            panels.append(panel(name, second, pairs, old_mean, new_mean))
     text = "".join(f"<p>{french(sentence)}</p>" for sentence in sentences)
     title = french(f"V1 → {second}")
     return f'<h2>{title}</h2>{text}<div class="side">{"".join(panels)}</div>'
 
 
 # --- Le tableau de tous les cas
+
+
+@dataclass
+class CaseRow:
+    """Un cas de la page : ce qu'en montrent le tableau et, s'il y en a, les détails."""
+
+    number: int
+    case: dict  # {"input": "le CV", "expected_focus": …}
+    results: dict  # {"V1": [un résultat par passage, voir `eval_cv.run_test_case`], "V2": …}
+    marks: dict  # {"V1": 6.0, "V2": 5.5} : ses moyennes ; une version sans note n'y est pas
+    gaps: dict  # {"V2": -0.5} : leurs écarts à celle de V1
+
+
+def case_rows(results):
+    """Une ligne par cas, dans l'ordre des cas."""
+    means = {version: eval_cv.case_means(passes) for version, passes in results.items()}
+    rows = []
+    for place, result in enumerate(results["V1"][0]):
+        of_case = {v: [one_pass[place] for one_pass in passes] for v, passes in results.items()}
+        marks = {v: means[v][place]["moyenne"] for v in results if means[v][place]}
+        compared = [v for v in marks if v != "V1" and "V1" in marks]
+        gaps = {v: gap_between(marks["V1"], marks[v]) for v in compared}
+        rows.append(CaseRow(place + 1, result["case"], of_case, marks, gaps))
+    return rows
+
+
+def rank(row):
+    """Range le tableau : les baisses d'abord, puis les cas sans écart, par note, puis sans note."""
+    if row.gaps:
+        return 0, min(row.gaps.values())
+    if row.marks:
+        return 1, min(row.marks.values())
+    return 2, 0
 
 
 def disagreement(result):
@@ -182,58 +215,30 @@ def disagreement(result):
     return ""
 
 
-def case_row(index, results, means):
-    """La ligne d'un cas au tableau : {"number": 3, "marks": {"V1": 6.0, "V2": 5.5}, "gaps": {"V2":
-    -0.5}, "widest": 0.5 (le plus grand écart, sans son signe), "disagreements": 1, "place": (0,
-    -0.5)}, la place servant à ranger les lignes."""
-    marks = {}
-    for version, by_case in means.items():
-        marks[version] = by_case[index]["moyenne"] if by_case[index] else None
-    gaps = {second: gap_between(marks["V1"], marks[second]) for second in list(marks)[1:]}
-    known_marks = [mark for mark in marks.values() if mark is not None]
-    known_gaps = [gap for gap in gaps.values() if gap is not None]
-    if known_gaps:
-        place = (0, min(known_gaps))
-    elif known_marks:
-        place = (1, min(known_marks))
-    else:
-        place = (2, 0)
-    gradings = [one_pass[index] for passes in results.values() for one_pass in passes]
-    return {
-        "number": index + 1,
-        "marks": marks,
-        "gaps": gaps,
-        "widest": max(map(abs, known_gaps), default=0),
-        "disagreements": sum(disagreement(result) != "" for result in gradings),
-        "place": place,
-    }
-
-
 def cells(values, form):
     """Des cases de tableau : une note, un écart, ou un tiret s'il n'y en a pas."""
     texts = ["–" if value is None else french(format(value, form)) for value in values]
     return "".join(f"<td>{text}</td>" for text in texts)
 
 
-def cases_table(rows, detailed):
+def cases_table(versions, rows, detailed):
     """Le tableau de tous les cas ; le numéro de ceux qui sont détaillés est un lien."""
-    versions = list(rows[0]["marks"])
     headers = ["cas", *versions, *[f"{second} − V1" for second in versions[1:]]]
     order = "Les plus grandes baisses d'abord" if len(versions) > 1 else "Les notes basses d'abord"
     legend = f"{order} ; un tiret remplace une note ou un écart qui manque."
     if CHECKS:
         headers.append("juge ≠ code")
-        legend += (
-            f" Juge ≠ code : combien de fois la moyenne du juge dépasse {MIDDLE:g} alors qu'un "
-        )
-        legend += f"contrôle par code échoue, ou est sous {MIDDLE:g} alors que tous passent."
+        legend += f" Juge ≠ code : combien de fois la moyenne du juge dépasse {MIDDLE:g} alors "
+        legend += f"qu'un contrôle par code échoue, ou est sous {MIDDLE:g} alors que tous passent."
     lines = []
     for row in rows:
-        number = row["number"]
+        number = row.number
         link = f'<a href="#cas-{number}">{number}</a>' if number in detailed else number
-        line = cells(row["marks"].values(), ".2f") + cells(row["gaps"].values(), "+.2f")
+        line = cells([row.marks.get(version) for version in versions], ".2f")
+        line += cells([row.gaps.get(second) for second in versions[1:]], "+.2f")
         if CHECKS:
-            line += cells([row["disagreements"]], "d")
+            every_result = chain(*row.results.values())
+            line += cells([sum(disagreement(result) != "" for result in every_result)], "d")
         lines.append(f'<tr><th scope="row">{link}</th>{line}</tr>')
     heads = "".join(f'<th scope="col">{header}</th>' for header in headers)
     return f"""<h2 id="cas">Tous les cas</h2><p class="soft">{french(legend)}</p>
@@ -278,33 +283,32 @@ def grading(passage, result):
 def summaries(results):
     """Les résumés d'un cas par une version, un résultat par passage : chaque texte une seule fois,
     avec ce qu'en dit le code et les notes de chaque passage."""
-    groups = {}  # {résumé: {numéro de passage: résultat}}
+    groups = {}  # {résumé: [(numéro de passage, résultat), …]}
     for passage, result in enumerate(results, 1):
-        groups.setdefault(result["summary"], {})[passage] = result
+        groups.setdefault(result["summary"], []).append((passage, result))
     articles = []
     for summary, group in groups.items():
         text = ""
         if summary is not None:
             text += f"<pre>{html.escape(summary)}</pre>"
-            checks = next(iter(group.values()))["checks"]
+            checks = group[0][1]["checks"]  # les mêmes pour tout le groupe
             words = [f"{name}, {'réussi' if checks[name] else 'échoué'}" for name in checks]
             if words:
                 text += f"<p>{french('Contrôles par code : ' + ' ; '.join(words))}</p>"
-        for passage, result in group.items():
+        for passage, result in group:
             text += grading(passage, result)
         articles.append(f"<article>{text}</article>")
     return "".join(articles)
 
 
-def case_section(number, case, results):
+def case_section(row):
     """Un cas : son CV, replié, ce qu'on en attend, puis les résumés de chaque version."""
     columns = []
-    for version, passes in results.items():
-        case_results = [one_pass[number - 1] for one_pass in passes]
-        columns.append(f"<div><h4>{version}</h4>{summaries(case_results)}</div>")
-    title = french(f"Cas n° {number}")
-    return f"""<h3 id="cas-{number}">{title}</h3>{folded("Le texte du cas", case["input"])}
-<p class="soft">{french("Informations attendues : ")}{html.escape(case["expected_focus"])}</p>
+    for version, results in row.results.items():
+        columns.append(f"<div><h4>{version}</h4>{summaries(results)}</div>")
+    title = french(f"Cas n° {row.number}")
+    return f"""<h3 id="cas-{row.number}">{title}</h3>{folded("Le texte du cas", row.case["input"])}
+<p class="soft">{french("Informations attendues : ")}{html.escape(row.case["expected_focus"])}</p>
 <div class="side">{"".join(columns)}</div><p><a href="#cas">Retour au tableau</a></p>"""
 
 
@@ -312,7 +316,6 @@ def page_of(journal, results):
     """La page entière, en HTML : elle n'a besoin d'aucun autre fichier."""
     plan = journal.plan
     reports = {version: eval_cv.report_of(passes) for version, passes in results.items()}
-    means = {version: eval_cv.case_means(passes) for version, passes in results.items()}
     scores = [f"{version}\u00a0{mark_text(r['average'])}" for version, r in reports.items()]
     title = french(f"Moyennes sur {HIGHEST} : {' ; '.join(scores)}")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
@@ -321,39 +324,39 @@ def page_of(journal, results):
 <meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style>
 <h1>{title}</h1>"""
     parts = [head]
+    if plan["model"] == eval_cv.DEMO:
+        parts.append(f"<p><b>{french(DEMONSTRATION)}</b></p>")
     models = [plan["model"], plan["judge"], *chain(journal.served, *journal.served.values())]
     for line in eval_cv.context_lines(journal):
         parts.append(f'<p class="soft">{french(line, *models)}</p>')
-    for second in list(results)[1:]:
-        comparison = eval_cv.compare(results["V1"], results[second])
-        parts.append(comparison_section(second, comparison, means["V1"], means[second]))
-    rows = [case_row(index, results, means) for index in range(len(means["V1"]))]
-    rows.sort(key=lambda row: row["place"])
+    versions = list(results)
+    for second in versions[1:]:
+        parts.append(comparison_section(second, results))
+    rows = sorted(case_rows(results), key=rank)
     # Les plus grands écarts, toutes comparaisons confondues ; à égalité, l'ordre du tableau.
-    widest = sorted(rows, key=lambda row: row["widest"], reverse=True)[:SHOWN]
-    detailed = sorted(row["number"] for row in widest)
-    parts.append(cases_table(rows, detailed))
+    widest = sorted(rows, key=lambda row: -max(map(abs, row.gaps.values()), default=0))[:SHOWN]
+    parts.append(cases_table(versions, rows, {row.number for row in widest}))
     parts.append("<h2>Les versions</h2>")
     labels = eval_cv.labels(plan)
     for (version, report), prompt in zip(reports.items(), plan["prompts"]):
         parts.append(version_section(french(labels[version], *plan["names"]), report, prompt))
     grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in CRITERIA.items()]
     parts.append(f"<h2>La grille du juge</h2><ul>{''.join(grid)}</ul><h2>Cas par cas</h2>")
-    if len(detailed) < len(rows):
+    if len(widest) < len(rows):
         text = f"Seuls les {SHOWN} cas aux plus grands écarts sont détaillés, sur {len(rows)} cas."
         parts.append(f"<p>{french(text)}</p>")
-    for number in detailed:
-        parts.append(case_section(number, plan["cases"][number - 1], results))
+    for row in sorted(widest, key=lambda row: row.number):
+        parts.append(case_section(row))
     return "\n".join(parts)
 
 
 def command(argv):
     """Écrit la page d'un journal ; rend le code de sortie."""
     parser = eval_cv.parser_for(argv)
-    parser.add_argument("journal", nargs="?")
-    given = vars(parser.parse_args(argv))
-    path = Path(given["journal"]) if "journal" in given else newest_journal()
-    content = page_of(*reread_journal(path))
+    parser.add_argument("journal", nargs="?", default=None)
+    journal, results = open_journal(parser.parse_args(argv).journal)
+    content = page_of(journal, results)
+    path = journal.path
     target = path.with_suffix(".html")
     if path.suffix.lower() == ".html":
         raise Arret(f"{path} : la page prendrait ce nom, renommez le journal en .jsonl")
