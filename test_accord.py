@@ -235,6 +235,10 @@ class Feuille(Accord):
             "résumés à noter : 20 ; cas différents : 10\n", self.remake("--passages", "2", cases=30)
         )
 
+    def test_vingt_resumes_aussi_avec_un_seul_prompt(self):
+        out = self.remake("--passages", "1", "--prompts", "PROMPT_V1", cases=30)
+        self.assertIn("résumés à noter : 20 ; cas différents : 20\n", out)
+
     def test_les_autres_passages_servent_quand_les_cas_manquent(self):
         numbers = itertools.count()
         self.summary = lambda version, name: f"{version} {name} essai {next(numbers)}"
@@ -364,6 +368,17 @@ class Feuille(Accord):
         done = self.tool("a_noter.csv", "--exporter")
         self.assertIn("cas différents : 3\n", done.stdout)
         self.assertEqual(done.stderr, f"Journal : {Path('resultats') / new.name}\n")
+
+    def test_une_demonstration_que_personne_n_a_choisie_se_dit(self):
+        cases = self.cases([{"input": "Poste : juriste", "expected_focus": "Lyon"}])
+        folder = self.folder / "resultats"
+        self.main(eval_cv.command, "--demo", "--cas", cases, "--sortie", str(folder))
+        [journal] = folder.glob("*.jsonl")
+        path = f"Journal : {Path('resultats') / journal.name}\n"
+        said = "Ce journal est une démonstration : aucun modèle n'a résumé ni noté.\n"
+        self.assertEqual(self.tool("a.csv", "--exporter").stderr, said + path)
+        given = ("--journal", str(Path("resultats") / journal.name))
+        self.assertEqual(self.tool("b.csv", "--exporter", *given).stderr, path)
 
     def test_l_aide_explique_chaque_option(self):
         done = self.tool("--help")
@@ -672,6 +687,21 @@ Vos plus grands désaccords :
     def test_un_biais_dont_l_intervalle_contient_zero_n_est_pas_dit(self):
         self.fill_by_case(lambda n: 3 + (-1) ** n, lambda n: 3 + n + (-1) ** n)  # biais : ±1
         self.assertIn("-1.14 à +1.14", self.accord()[0])  # 0 ± 2,55 × √(6/5)/√6
+        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+
+    def test_un_intervalle_etroit_qui_contient_zero_n_est_pas_un_biais(self):
+        # Biais : ±0,25 ; 0 ± 2,55 × 0,25 × √(6/5)/√6 = 0 ± 0,28.
+        gaps = {n: (-1) ** n / 4 for n in range(1, 7)}
+        self.fill_by_case(lambda n: 3 + gaps[n], lambda n: 3 + n + gaps[n])
+        self.assertIn("-0.28 à +0.28", self.accord()[0])
+        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+
+    def test_un_intervalle_affiche_a_partir_de_zero_ne_l_exclut_pas(self):
+        # Biais -0,5, 0, 1,5, 3, 3 et 3 : moyenne 10/6 = 1,667, variance (29,5 - 6 × 1,667²)/5 =
+        # 2,567, écart type 1,602 ; 1,667 ± 2,547 × 1,602/√6 = 1,667 ± 1,666.
+        gaps = dict(enumerate((-0.5, 0, 1.5, 3, 3, 3), 1))
+        self.fill_by_case(lambda n: 3 - gaps[n], lambda n: 3 + n - gaps[n])
+        self.assertIn("+0.00 à +3.33", self.accord()[0])
         self.assertIn("exclut 0 : aucun.", self.accord()[0])
 
     def test_sous_six_cas_on_ne_conclut_pas(self):

@@ -669,6 +669,19 @@ class Commande(Page):
         done = self.tool()
         self.assertEqual(done.stdout, f"Page à lire : {Path('resultats') / second.stem}.html\n")
 
+    def test_une_demonstration_le_dit_et_a_l_ecran_aussi_si_personne_ne_l_a_choisie(self):
+        said = "Ce journal est une démonstration : aucun modèle n'a résumé ni noté."
+        self.script("--demo", "--passages", "1")
+        self.assertEqual(self.tool().stderr, said + "\n")
+        self.assertEqual(self.tool(str(self.journal())).stderr, "")
+        html = self.journal().with_suffix(".html").read_text("utf-8")
+        self.assertIn(said, texts("</h1>\n<p>(.*?)</p>", html))
+
+    def test_une_vraie_evaluation_ne_se_dit_pas_une_demonstration(self):
+        self.evaluate({"CV un": [5]})
+        self.assertEqual(self.tool().stderr, "")
+        self.assertNotIn("démonstration", self.page())
+
     def test_sans_journal_une_phrase_dit_quoi_faire(self):
         done = self.tool()
         self.assertEqual((done.returncode, done.stdout), (2, ""))

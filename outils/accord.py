@@ -264,11 +264,9 @@ def agreement(marked, name):
     }
 
 
-def difference(marked, second):
-    """L'écart de V1 à une autre version, sur les cas que vous avez notés dans les deux : {"cases":
+def difference(old_rows, new_rows):
+    """L'écart d'une version à une autre, sur les cas que vous avez notés dans les deux : {"cases":
     10, "human": 1.1, "human_interval": [0.32, 1.88], "judge": 1.55, "judge_interval": …}."""
-    old_rows = [row for row in marked if row.version == "V1"]
-    new_rows = [row for row in marked if row.version == second]
     old_human, old_judge = means_by_case(old_rows, "moyenne")
     new_human, new_judge = means_by_case(new_rows, "moyenne")
     human = [new_human[case] - old_human[case] for case in old_human if case in new_human]
@@ -284,9 +282,9 @@ def difference(marked, second):
 
 def comparison_of(marked, skipped, versions):
     """Toute la comparaison, comme l'affiche --json."""
+    by_version = {v: [row for row in marked if row.version == v] for v in versions}
     means = {}
-    for version in versions:
-        rows = [row for row in marked if row.version == version]
+    for version, rows in by_version.items():
         human, judge = means_by_case(rows, "moyenne")
         if human:
             means[version] = {"human": mean(human.values()), "judge": mean(judge.values())}
@@ -295,7 +293,7 @@ def comparison_of(marked, skipped, versions):
         "skipped": skipped,
         "criteria": {name: agreement(marked, name) for name in MEASURES},
         "versions": means,
-        "comparison": {second: difference(marked, second) for second in versions[1:]},
+        "comparison": {v: difference(by_version["V1"], by_version[v]) for v in versions[1:]},
     }
 
 
