@@ -110,6 +110,11 @@ class Tableau(Page):
             ],
         )
 
+    def test_un_cas_sans_note_en_v1_est_range_selon_sa_plus_basse_note(self):
+        self.evaluate({"CV un": [5, 5, 5], "CV deux": [None, 4, 6], "CV trois": [None, 3, 9]})
+        rows = self.table(self.page())
+        self.assertEqual([row[0] for row in rows[1:]], ["1", "3", "2"])  # 3 avant 4
+
     def test_avec_une_seule_version_les_notes_basses_viennent_en_tete(self):
         self.evaluate({"CV un": [5], "CV deux": [None], "CV trois": [2]})
         html = self.page()
@@ -165,6 +170,13 @@ class TropDeCas(Page):
         self.assertEqual(re.findall('href="#(cas-.*?)"', html), ["cas-2", "cas-3"])
         note = f"Seuls les 2{SPACE}cas aux plus grands écarts sont détaillés, sur 3{SPACE}cas."
         self.assertIn(note, html)
+
+    def test_un_cas_sans_ecart_est_detaille_apres_ceux_dont_l_ecart_est_petit(self):
+        marks = {"CV un": [5, None], "CV deux": [5, [5, 5, 6]], "CV trois": [5, [5, 5, 4]]}
+        self.evaluate(marks)
+        with patch.object(page, "SHOWN", 2):
+            html = self.page()
+        self.assertEqual(texts("<h3 id=.*?>(.*?)</h3>", html), ["Cas n° 2", "Cas n° 3"])
 
     def test_une_page_entiere_ne_dit_pas_qu_elle_est_coupee(self):
         self.evaluate({"CV un": [5, 5], "CV deux": [7, 2]})
@@ -329,6 +341,7 @@ class Cas(Page):
         html = self.page()
         [first, second] = texts("<article>(.*?)</article>", html)
         self.assertEqual(html.count("un poste\n"), 1)
+        self.assertIn("</article><article>", html)
         passed = "Contrôles par code : trois points, réussi ; 25 mots au plus, réussi"
         failed = "Contrôles par code : trois points, échoué ; 25 mots au plus, échoué"
         marks = "Passage 1 : moyenne 4 · exactitude 4 · concision 4 · couverture 4Parce que."

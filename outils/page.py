@@ -98,6 +98,7 @@ def french(text, *quoted):
     cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
     citations = [re.escape(name) for name in quoted if name]
     pattern = "|".join([*citations, "(?<=« ).*?(?= »)", TYPED])
+    # Une citation trouvée n'est pas dans FRENCH : elle prend sa propre place.
     return html.escape(re.sub(pattern, lambda found: FRENCH.get(found[0], found[0]), text))
 
 
