@@ -57,6 +57,17 @@ class Agreement(unittest.TestCase):
         self.assertEqual({key: found[key] for key in expected}, expected)
         self.assertEqual(found["within_one"], 0.67)  # deux sur trois
 
+    def test_un_resume_que_vous_n_avez_pas_note_sur_ce_critere_n_y_compte_pas(self):
+        marked = [SimpleNamespace(case=0, human={"concision": 1}, judge={"exactitude": 9})]
+        for case, yours, judge in ((1, 5, 6), (2, 6, 8), (3, 7, 7)):
+            marks = {"human": {"exactitude": yours}, "judge": {"exactitude": judge}}
+            marked.append(SimpleNamespace(case=case, **marks))
+        found = accord.agreement(marked, "exactitude")
+        self.assertEqual((found["n"], found["cases"], found["absolute_gap"]), (3, 3, 1))
+        # Carré moyen des écarts : (1 + 4 + 0)/3. Au hasard : 1, 9, 4, 0, 4, 1, 1, 1 et 0, soit
+        # 21/9. 1 - (5/3)/(7/3) = 2/7.
+        self.assertEqual(found["kappa"], 0.29)
+
     def test_l_ecart_absolu_ne_se_compense_pas(self):
         found = self.pairs((5, 7), (7, 5))  # +2 et -2
         self.assertEqual((found["bias"], found["absolute_gap"], found["within_one"]), (0, 2, 0))
@@ -388,9 +399,14 @@ class Feuille(Accord):
             self.assertIn(option, done.stdout)
 
     def test_une_commande_incorrecte_est_une_phrase(self):
-        for arguments in ([], ["a.csv", "b.csv"], ["a.csv", "--exportez"], ["a.csv", "--journal"]):
+        for arguments, fault in [
+            ([], "il manque FEUILLE"),
+            (["a.csv", "b.csv"], "argument inconnu, b.csv"),
+            (["a.csv", "--exportez"], "argument inconnu, --exportez"),
+            (["a.csv", "--journal"], "il manque une valeur après --journal"),
+        ]:
             err = self.main(accord.command, *arguments, code=2)[1]
-            self.assertIn("commande refusée, une option est inconnue", err)
+            self.assertIn(f"commande refusée, {fault} : « ", err)
         err = self.accord("--exporter", "--nombre", "0", code=2)[1]
         self.assertIn("--nombre : un nombre entier de 1 à 9999 est attendu, et non « 0 »", err)
 

@@ -248,15 +248,16 @@ def agreement(marked, name):
     human = mean(human_means.values())
     judge = mean(judge_means.values())
     biases = [judge_means[case] - human_means[case] for case in human_means]
-    yours = [row.human[name] for row in marked if name in row.human]
-    judges = [row.judge[name] for row in marked if name in row.human]
+    rows = [row for row in marked if name in row.human]
+    yours = [row.human[name] for row in rows]
+    judges = [row.judge[name] for row in rows]
     gaps = [round(abs(b - a), 9) for a, b in zip(yours, judges)]
     return {
-        "n": len(gaps),
+        "n": len(rows),
         "cases": len(human_means),
         "human": human,
         "judge": judge,
-        "bias": round(judge - human, 2) if gaps else None,
+        "bias": round(judge - human, 2) if rows else None,
         "interval": rounded_interval(biases),
         "absolute_gap": mean(gaps),
         "within_one": mean([gap <= 1 for gap in gaps]),
@@ -385,7 +386,7 @@ def screen(report, marked):
 def command(argv):
     """Crée la feuille, ou fait la comparaison ; rend le code de sortie."""
     parser = eval_cv.parser_for(argv)
-    parser.add_argument("feuille")
+    parser.add_argument("feuille", metavar="FEUILLE")
     parser.add_argument("--journal", default=None)
     parser.add_argument("--exporter", action="store_true", default=False)
     parser.add_argument("--nombre", type=partial(eval_cv.whole_number, "--nombre"), default=20)
