@@ -33,8 +33,10 @@ Codes de sortie : 0, le résultat est là ; 1, il en manque un (aucune note pour
 comparer avec une autre version) ; 2, commande ou fichier incorrect, ou erreur qui condamne tous
 les appels ; 130, interruption.
 
-Les parties 1 à 5 du fichier sont l'exercice ; les parties 6 à 8, le journal, la démonstration et la
-ligne de commande. Dans outils/ : une page à lire, l'accord avec le juge, les lots, d'autres cas.
+Les parties 1 à 5 du fichier répondent à un exercice de cours, qui impose les fonctions dont les
+arguments ont un type ; les parties 6 à 8 sont le journal, la démonstration et la ligne de commande.
+Dans outils/ : lire une évaluation en une page, mesurer l'accord avec le juge, évaluer par lots,
+faire écrire d'autres cas.
 """
 
 import argparse
@@ -47,7 +49,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -114,7 +116,7 @@ class Impossible(Exception):
 
 
 class PasDemande(Impossible):
-    """La réponse manque parce qu'on ne l'a pas encore demandée."""
+    """La réponse n'est pas encore au journal (voir la partie 6) : ce n'est pas un échec."""
 
 
 class Arret(Exception):
@@ -125,7 +127,7 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "modèle ou adresse inconnus, changez de modèle ou d'ANTHROPIC_BASE_URL (sans /v1)",
+    404: "modèle ou adresse inconnus, changez --modele et --juge, ou ANTHROPIC_BASE_URL (sans /v1)",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -164,8 +166,7 @@ def check_settings():
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
-            fault = "est vide, ou contient un espace, un accent ou un autre caractère étranger"
-            raise Arret(f"{name} {fault} à une clé : recopiez la clé")
+            raise Arret(f"{name} est vide, ou contient un espace ou un accent : recopiez la clé")
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
     address = os.environ.get("ANTHROPIC_BASE_URL")
@@ -175,7 +176,8 @@ def check_settings():
 
 @cache
 def client():
-    """Le client du SDK, créé au premier appel : le reste se passe du paquet ; lève `Arret`."""
+    """Le client du SDK, qui n'est importé qu'au premier appel : la démonstration, par exemple, n'en
+    a pas besoin. Lève `Arret`."""
     try:
         import anthropic
     except ModuleNotFoundError:
@@ -185,7 +187,7 @@ def client():
         raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
     check_settings()
     try:
-        return anthropic.Anthropic(max_retries=14)  # une minute d'appels refusés (429, 529)
+        return anthropic.Anthropic(max_retries=14)  # insister une minute après un 429 ou un 529
     except Exception as error:
         raise Arret(f"vérifiez ANTHROPIC_BASE_URL, le SDK répond « {masked(error)} »") from None
 
@@ -200,8 +202,9 @@ def network_cause(error):
 
 
 def fault_of(error):
-    """Change une exception du SDK en `Arret` si tous les appels échoueraient de même, et sinon en
-    `Impossible` ; rend telle quelle une erreur de programmation."""
+    """L'erreur à lever à la place d'une exception du SDK : `Arret` si tous les appels échoueraient
+    de même, et sinon `Impossible` ; un autre TypeError est une erreur de programmation, rendue
+    telle quelle."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
             return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo")
@@ -213,13 +216,12 @@ def fault_of(error):
         reason = error.body["error"]["message"]
     except (TypeError, KeyError):
         reason = error
-    answer = f"HTTP {status} : « {masked(reason)} »"
-    doom = DOOMED.get(status)
-    if "credit balance" in answer:  # l'API répond alors 400, et non 402
-        doom = DOOMED[402]
-    if doom:
-        return Arret(f"{doom} ({answer})")
-    return Impossible(f"échec de l'appel, {answer}")
+    quoted = f"HTTP {status} : « {masked(reason)} »"
+    if "credit balance" in quoted:  # l'API répond alors 400
+        status = 402
+    if status in DOOMED:
+        return Arret(f"{DOOMED[status]} ({quoted})")
+    return Impossible(f"échec de l'appel, {quoted}")
 
 
 def ask(params):
@@ -254,7 +256,7 @@ def has_half_character(text):
 
 def complete_text(answer):
     """Le texte d'une réponse ; lève `Impossible` si elle est tronquée, refusée, vide, illisible."""
-    if isinstance(answer, str):
+    if isinstance(answer, str):  # d'une autre fonction que notre `ask`
         text = answer
     else:
         try:
@@ -313,15 +315,22 @@ def unique(pairs):
     return dict(pairs)
 
 
+def json_of(answer, schema):
+    """L'objet JSON d'une réponse, qui a toutes les clés d'un schéma et elles seules ; lève
+    `Impossible`."""
+    try:
+        data = json.loads(complete_text(answer), object_pairs_hook=unique)
+    except (ValueError, RecursionError):
+        raise Impossible("JSON illisible") from None
+    if not isinstance(data, dict) or set(data) != set(schema["required"]):
+        raise Impossible("JSON sans les clés demandées, ou avec d'autres")
+    return data
+
+
 def notes_of(answer):
     """Les notes d'une réponse du juge, {"justification": "…", "exactitude": 9, …, "moyenne": 7.67}.
     Au moindre écart, `Impossible` : rien n'est converti, ramené dans l'échelle ni remplacé."""
-    try:
-        notes = json.loads(complete_text(answer), object_pairs_hook=unique)
-    except (ValueError, RecursionError):
-        raise Impossible("JSON illisible") from None
-    if not isinstance(notes, dict) or set(notes) != set(SCHEMA_NOTES["required"]):
-        raise Impossible("JSON sans les clés demandées, ou avec d'autres")
+    notes = json_of(answer, SCHEMA_NOTES)
     if not isinstance(notes["justification"], str):
         raise Impossible("justification qui n'est pas un texte")
     for name in CRITERIA:
@@ -340,7 +349,7 @@ def grade(case, summary, judge=MODEL, ask=ask):
     return notes_of(ask(request(judge, "\n\n".join(texts), output_config=output)))
 
 
-def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> "dict | None":
+def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> dict | None:
     """Comme `grade`, mais rend None si c'est impossible. L'exercice la demande ; la suite appelle
     `grade`, pour connaître la cause."""
     try:
@@ -363,7 +372,7 @@ def three_points(summary):
 def short_points(summary):
     """Vrai si le résumé a des lignes qui sont des points, toutes de 25 mots au plus."""
     points = [POINT.sub("", line, count=1) for line in summary.splitlines() if POINT.match(line)]
-    lengths = [len(list(filter(has_words, point.split()))) for point in points]
+    lengths = [sum(map(has_words, point.split())) for point in points]
     return len(points) > 0 and max(lengths) <= 25
 
 
@@ -392,12 +401,12 @@ def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) ->
     return result
 
 
-def run_versions(cases, prompts, ask_for, passages=1, paralleles=20, model=MODEL, judge=MODEL):
-    """Passe chaque prompt sur tous les cas, en parallèle ; `ask_for(version, passage)` donne la
-    fonction `ask` de chaque passage. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le
-    résultat (voir `run_test_case`) du premier passage sur le troisième cas."""
-    versions = {}
-    places = {}  # {résultat à venir: (la liste où le mettre, à quelle place)}
+def run_versions(cases, prompts, answer, passages=1, paralleles=20, model=MODEL, judge=MODEL):
+    """Passe chaque prompt sur tous les cas, en parallèle ; `answer(version, passage, params)` fait
+    chaque appel. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le résultat (voir
+    `run_test_case`) du premier passage sur le troisième cas."""
+    pending = {}  # ce que l'on rendra, mais chaque résultat y est encore à venir
+    futures = []
     stop = threading.Event()  # une erreur arrête tout : plus aucun appel ne doit partir
 
     def evaluate_case(case, prompt, ask):
@@ -412,18 +421,20 @@ def run_versions(cases, prompts, ask_for, passages=1, paralleles=20, model=MODEL
     pool = ThreadPoolExecutor(paralleles)
     try:
         for number, prompt in enumerate(prompts, 1):
-            passes = [[None] * len(cases) for _ in range(passages)]
-            versions[f"V{number}"] = passes
-            for passage, one_pass in enumerate(passes, 1):
-                own_ask = ask_for(f"V{number}", passage)
-                for place, case in enumerate(cases):
-                    future = pool.submit(evaluate_case, case, prompt, own_ask)
-                    places[future] = (one_pass, place)
-        for future in as_completed(places):
-            one_pass, place = places[future]
-            one_pass[place] = future.result()  # lève l'exception qui arrête tout
+            version = f"V{number}"
+            pending[version] = []
+            for passage in range(1, passages + 1):
+                own_ask = partial(answer, version, passage)
+                one_pass = [pool.submit(evaluate_case, case, prompt, own_ask) for case in cases]
+                pending[version].append(one_pass)
+                futures += one_pass
+        for future in as_completed(futures):
+            future.result()  # lève l'exception qui arrête tout
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # sans attendre les appels en cours
+    versions = {}
+    for version, passes in pending.items():
+        versions[version] = [[future.result() for future in one_pass] for one_pass in passes]
     return versions
 
 
@@ -496,7 +507,11 @@ def run_eval(cases: list, prompt: str, passages=1, ask=ask, **options) -> dict:
     """Évalue un prompt : affiche sa ligne de résultat, et rend {"results": […], "average": 6.89, …}
     (voir `report_of`). Options : `model`, `judge`, `paralleles`. Lève `Arret`. L'exercice la
     demande ; le programme, qui évalue plusieurs prompts à la fois, appelle `run_versions`."""
-    passes = run_versions(cases, [prompt], lambda version, passage: ask, passages, **options)["V1"]
+
+    def answer(version, passage, params):
+        return ask(params)
+
+    passes = run_versions(cases, [prompt], answer, passages, **options)["V1"]
     report = report_of(passes)
     print(headline(report))
     return {"results": sum(passes, []), **report}
@@ -537,17 +552,17 @@ def cases_needed(gaps):
     return max(6, ceil((2.8016 * stdev(gaps) / goal) ** 2 + 1.92))
 
 
-def changes_between(pairs):
-    """De combien change chaque moyenne affichée, {"moyenne": 1.55, "exactitude": 0.0, …}, sur les
-    cas qui ont une moyenne des deux côtés ; `pairs` : par cas, (avant, après)."""
-    common = [pair for pair in pairs if None not in pair]
+def changes_between(old_means, new_means):
+    """De combien change chaque moyenne, {"moyenne": 1.55, "exactitude": 0.0, …}, entre deux listes
+    rendues par `case_means` ; un cas à qui il en manque une ne compte pas."""
+    common = [pair for pair in zip(old_means, new_means) if None not in pair]
     before, after = [averages(side) for side in zip(*common)]
     return {name: round(after[name] - before[name], 2) for name in MEASURES}
 
 
-def reached(changes):
-    """Vrai si ces changements atteignent tous les objectifs."""
-    return all(changes[name] >= GOALS[name] for name in MEASURES)
+def missed(changes):
+    """Les mesures qui n'atteignent pas le gain visé."""
+    return [name for name in MEASURES if changes[name] < GOALS[name]]
 
 
 def compare(first, second):
@@ -572,10 +587,10 @@ def compare(first, second):
         return {"cases": 0, **dict.fromkeys(names), "by_case": by_case}
     old_means, new_means = zip(*common)
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
-    changes = changes_between(common)
+    changes = changes_between(old_means, new_means)
     # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
-    worst = changes_between(zip(case_means(first, HIGHEST), case_means(second, LOWEST)))
-    best = changes_between(zip(case_means(first, LOWEST), case_means(second, HIGHEST)))
+    worst = changes_between(case_means(first, HIGHEST), case_means(second, LOWEST))
+    best = changes_between(case_means(first, LOWEST), case_means(second, HIGHEST))
     return {
         "cases": len(common),
         "before": averages(old_means),
@@ -584,10 +599,10 @@ def compare(first, second):
         "by_criteria": {name: changes[name] for name in CRITERIA},
         "interval": rounded_interval(gaps),
         "cases_needed": cases_needed(gaps),
-        "goal_met": reached(changes),
+        "goal_met": not missed(changes),
         "by_case": by_case,
         "difference_bounds": [worst["moyenne"], best["moyenne"]],
-        "goal_certain": reached(changes) == reached(worst) == reached(best),
+        "goal_certain": bool(missed(changes)) == bool(missed(worst)) == bool(missed(best)),
     }
 
 
@@ -603,15 +618,16 @@ def verdict(first, second, comparison):
 
 def goal_sentence(comparison):
     """L'objectif est-il atteint sur les cas comparés, et malgré les notes qui manquent ?"""
-    changes = {"moyenne": comparison["difference"], **comparison["by_criteria"]}
     wanted = [f"{name} {goal:+g}" for name, goal in GOALS.items() if goal]
-    kept = [name for name in CRITERIA if not GOALS[name]]
-    if kept:
-        other = "" if len(kept) == len(CRITERIA) else "autre "
-        wanted.append(f"aucun {other}critère en baisse")
-    missed = [f"{name} {changes[name]:+.2f}" for name in MEASURES if changes[name] < GOALS[name]]
+    steady = [name for name in CRITERIA if not GOALS[name]]
+    if len(steady) == len(CRITERIA):
+        wanted.append("aucun critère en baisse")
+    elif steady:
+        wanted.append("aucun autre critère en baisse")
     sentence = f"Sur {comparison['cases']} cas, l'objectif ({', '.join(wanted)}) "
-    sentence += f"n'est pas atteint : {', '.join(missed)}." if missed else "est atteint."
+    changes = {"moyenne": comparison["difference"], **comparison["by_criteria"]}
+    short = [f"{name} {changes[name]:+.2f}" for name in missed(changes)]
+    sentence += f"n'est pas atteint : {', '.join(short)}." if short else "est atteint."
     if not comparison["goal_certain"]:
         low, high = comparison["difference_bounds"]
         sentence += " Les notes manquantes peuvent changer cette conclusion : selon leur valeur, "
@@ -677,7 +693,8 @@ SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
     errno.ENOSPC: "le disque est plein",
 }
 BUILT_IN = {"PROMPT_V1": PROMPT_V1, "PROMPT_V2": PROMPT_V2}
-# {cv}, {{ cv }}, {cv.texte}, {cv[0]}, {% include "cv" %}… mais pas {"clé": "valeur"}.
+# Une variable de gabarit, que rien ne remplirait : {cv}, {{ cv }}, {cv.texte}, {cv[0]},
+# {% include "cv" %}… mais pas du JSON, {"clé": "valeur"}.
 PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{\s*\w+(?:\.\w+|\[[^]{}]*\])*\s*\}", re.DOTALL)
 
 
@@ -687,8 +704,6 @@ def system_errors(path):
     fichier."""
     try:
         yield
-    except BrokenPipeError:  # voir `display`
-        raise
     except OSError as error:
         text = SYSTEM_ERRORS.get(error.errno, f"le système répond « {error.strerror} »")
         raise Arret(f"{path} : {text}") from None
@@ -698,18 +713,15 @@ def system_errors(path):
 
 def display(text):
     """Affiche un texte sur la sortie standard, que `| head` peut cesser de lire."""
-    try:
-        with system_errors("la sortie standard"):
-            print(text, flush=True)
-    except BrokenPipeError:
-        pass
+    with system_errors("la sortie standard"), suppress(BrokenPipeError):
+        print(text, flush=True)
 
 
 def load_prompt(name):
     """Le prompt du script qui porte ce nom, ou le contenu d'un fichier ; lève `Arret`."""
     text = BUILT_IN.get(name)
     if text is None:
-        with system_errors(name):
+        with system_errors(f"--prompts {name}"):
             text = Path(name).read_text(encoding="utf-8-sig").strip()
     if not text:
         raise Arret(f"{name} : le prompt est vide, écrivez-y la consigne")
@@ -748,7 +760,8 @@ def load_cases(path):
         cases = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
-        raise Arret(f"{path} : le JSON est invalide à la {place}, corrigez-le") from None
+        advice = "une virgule, un guillemet ou un crochet y est de trop, ou y manque"
+        raise Arret(f"{path} : le JSON est invalide à la {place}, {advice}") from None
     except (ValueError, RecursionError):
         raise Arret(
             f"{path} : le JSON est trop imbriqué, ou un nombre y est trop grand : corrigez-le"
@@ -764,10 +777,10 @@ def whole_number(option, text):
     return int(text)
 
 
-DEFAULTS = {  # un plan : ce qu'il faut évaluer, et comment
+DEFAULTS = {  # le plan par défaut ; un plan dit ce qu'il faut évaluer, et comment
     "cases": None,  # la liste des cas, à lire dans un fichier
-    "prompts": None,  # la liste des textes, à lire
-    "names": list(BUILT_IN),  # d'où viennent ces textes
+    "prompts": None,  # les textes des prompts, à lire d'après "names"
+    "names": list(BUILT_IN),  # ce que donne --prompts : des noms du script, ou des fichiers
     "passages": 3,
     "paralleles": 20,
     "model": MODEL,
@@ -778,13 +791,13 @@ DEFAULTS = {  # un plan : ce qu'il faut évaluer, et comment
 
 @dataclass
 class Journal:
-    """Ce que contient un journal relu. Chaque ligne du fichier est un objet JSON :
-    {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES} ; la dernière compte
-    {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
-    que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé
-    {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} : voir outils/lots.py"""
+    """Un journal, relu ou à créer. Chaque ligne du fichier est un objet JSON :
+    - {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES}, dont la dernière compte ;
+    - {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
+      que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé ;
+    - {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} (outils/lots.py)."""
 
-    path: Path
+    path: Path  # None tant que le fichier n'existe pas
     plan: dict = None  # celui de la dernière ligne "run"
     grid: tuple = None  # le prompt du juge et le schéma de cette ligne
     answers: dict = field(default_factory=dict)  # {clé d'un appel: sa dernière ligne}
@@ -819,14 +832,14 @@ def saved_plan(plan, path):
     plan = {**DEFAULTS, "names": names, **plan}
     texts = [*plan["prompts"], *plan["names"], plan["model"], plan["judge"]]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("un prompt ou un nom n'est pas un texte")
+        raise ValueError
     if not names or len(plan["names"]) != len(names):
-        raise ValueError("il faut des prompts, et un nom pour chacun")
+        raise ValueError
     check_cases(plan["cases"], path)
     for name in ("passages", "paralleles", "limite"):
         if name == "limite" and plan[name] is None:
             continue
-        whole_number(f"{path}, « {name} »", str(plan[name]))
+        plan[name] = whole_number(f"{path}, « {name} »", str(plan[name]))
     return plan
 
 
@@ -873,7 +886,7 @@ def keep(journal, record):
     # `vars` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
     line = json.dumps(record, ensure_ascii=False, default=vars)
     with LOCK, system_errors(journal.path), open(journal.path, "ab") as file:
-        start = "\n" if file.tell() else ""  # d'abord, au cas où la précédente serait coupée
+        start = "\n" if file.tell() else ""  # d'abord, car la ligne précédente est peut-être coupée
         file.write((start + line).encode("utf-8", "backslashreplace"))
         read_record(journal, json.loads(line))
 
@@ -905,7 +918,7 @@ def answer_once(journal, ask, version, passage, params):
     """La réponse du journal si elle est utilisable ; sinon, celle d'`ask`, écrite aussitôt."""
     try:
         return known_answer(journal, version, passage, params)
-    except Impossible:
+    except Impossible:  # pas de réponse, ou une réponse inutilisable
         pass
     record = {"version": version, "pass": passage, "request": params}
     try:
@@ -917,20 +930,17 @@ def answer_once(journal, ask, version, passage, params):
     return answer
 
 
-def evaluate(plan, ask_for):
-    """Évalue ce que dit un plan (voir DEFAULTS), et rend les passages de `run_versions`."""
+def evaluate(plan, answer):
+    """Évalue ce que dit un plan (voir DEFAULTS) ; prend `answer` et rend ce que dit
+    `run_versions`."""
     names = ("prompts", "passages", "paralleles", "model", "judge")
     options = {name: plan[name] for name in names}
-    return run_versions(plan["cases"][: plan["limite"]], ask_for=ask_for, **options)
+    return run_versions(plan["cases"][: plan["limite"]], answer=answer, **options)
 
 
 def reread(journal):
     """Les passages de `run_versions` d'après le seul journal."""
-
-    def ask_for(version, passage):
-        return partial(known_answer, journal, version, passage)
-
-    return evaluate(journal.plan, ask_for)
+    return evaluate(journal.plan, partial(known_answer, journal))
 
 
 # --- 7. La démonstration, sans modèle
@@ -950,10 +960,10 @@ def words(text):
 
 
 def demo_ask(params):
-    """Prend la place de `ask`, mais calcule tout. Le résumé est fait de trois lignes du CV, avec un
-    tiret si le prompt en a. Les notes : la part des mots du résumé qui sont dans le CV, celle des
-    trois points attendus, et la part des mots attendus qui sont dans le résumé ; s'il y a plus de
-    trois critères, on recommence."""
+    """Prend la place de `ask`, sans modèle. Un résumé : trois lignes du CV, précédées d'un tiret si
+    le prompt contient une liste à tirets. Des notes : dans l'ordre des critères, la part des mots
+    du résumé qui sont dans le CV, celle des trois points attendus, celle des mots attendus qui sont
+    dans le résumé ; un quatrième critère reprend la première, et ainsi de suite."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
     if not is_grading(params):
@@ -975,12 +985,23 @@ def demo_ask(params):
 # --- 8. La ligne de commande
 
 
+REFUSALS = {  # ce que dit argparse, et ce que l'on en dit
+    "unrecognized arguments: (.+)": "argument inconnu, {}",
+    "the following arguments are required: (.+)": "il manque {}",
+    "argument (.+): expected .+": "il manque une valeur après {}",
+}
+
+
 def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
 
     def refuse(message):
         typed = " ".join([Path(sys.argv[0]).name, *argv])
-        fault = "une option est inconnue, ou un argument manque ou est de trop"
+        fault = "une option ou un argument est de trop"
+        for english, french in REFUSALS.items():
+            found = re.fullmatch(english, message)
+            if found:
+                fault = french.format(found[1])
         raise Arret(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 
     parser = argparse.ArgumentParser(
@@ -1008,7 +1029,7 @@ def parse(argv):
 
 def plan_for(given, saved):
     """Ce qu'il faut évaluer (voir DEFAULTS) : les options données remplacent ce que dit le journal
-    repris, qui remplace les valeurs par défaut. `--limite` vaut jusqu'à la reprise."""
+    repris, qui remplace les valeurs par défaut. Une reprise oublie la `--limite` du journal."""
     plan = {**DEFAULTS, **(saved or {}), "limite": None}
     plan.update({name: given[name] for name in DEFAULTS if name in given})
     if "cas" in given or plan["cases"] is None:
@@ -1019,10 +1040,8 @@ def plan_for(given, saved):
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     if given["demo"]:
         plan["model"] = DEMO
-    demo = plan["model"] == DEMO
-    if demo:
-        plan["judge"] = DEMO
-    elif plan["judge"] is None:
+    demo = plan["model"] == DEMO  # qu'elle soit demandée, ou reprise
+    if demo or plan["judge"] is None:
         plan["judge"] = plan["model"]
     if saved and demo != (saved["model"] == DEMO):
         raise Arret("une démonstration et une vraie évaluation ne partagent pas un journal")
@@ -1047,7 +1066,7 @@ def verify_access():
     except Exception as error:
         fault = fault_of(error)
         status = getattr(error, "status_code", None)
-        if isinstance(fault, Arret) and status in (None, 401):
+        if isinstance(fault, Arret) and status in (None, 401):  # pas de clé, ou clé refusée
             raise fault from None
         if type(error).__name__ in ("APIConnectionError", "APITimeoutError"):
             raise Arret(f"{fault} ; vérifiez le réseau et ANTHROPIC_BASE_URL") from None
@@ -1078,7 +1097,7 @@ def with_progress(ask, to_do):
         except Impossible:
             count("missing", lost_calls)
         except Exception:
-            pass  # une erreur de programmation, levée plus tard, une fois la réponse écrite
+            pass  # `run_test_case` la lèvera, quand la réponse, payée, sera au journal
         return answer
 
     return ask_and_count
@@ -1086,11 +1105,7 @@ def with_progress(ask, to_do):
 
 def evaluate_directly(journal, ask):
     """Les passages de `run_versions`, en demandant à `ask` ce qui n'est pas au journal."""
-
-    def ask_for(version, passage):
-        return partial(answer_once, journal, ask, version, passage)
-
-    return evaluate(journal.plan, ask_for)
+    return evaluate(journal.plan, partial(answer_once, journal, ask))
 
 
 def labels(plan):
@@ -1146,7 +1161,7 @@ def as_json(journal, reports, comparisons):
     return json.dumps(data, indent=2)
 
 
-def missing_calls(journal):
+def count_calls(journal):
     """Combien d'appels il reste à faire, et combien de réponses utilisables sont au journal."""
     results = [result for passes in reread(journal).values() for result in sum(passes, [])]
     summaries = sum(result["summary"] is not None for result in results)
@@ -1154,7 +1169,7 @@ def missing_calls(journal):
     return 2 * len(results) - summaries - gradings, summaries + gradings
 
 
-def resume_command(journal, own_ask):
+def restart_command(journal, own_ask):
     """Ce qu'il faut taper pour reprendre un journal."""
     if own_ask:
         return f"eval_cv.main({['--reprendre', str(journal.path)]}, ask=…)"
@@ -1170,16 +1185,16 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
         lot = f"le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, et"
         advice = "serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
         raise Arret(f"{journal.path} : {lot} {advice}")
-    if own_ask and journal.plan is None:
+    if own_ask and journal.plan is None:  # le nom de la fonction tient lieu de nom de modèle
         given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
     plan = plan_for(given, journal.plan)
     unchanged = (journal.plan, journal.grid) == (plan, (PROMPT_GRADER, SCHEMA_NOTES))
-    journal.plan = plan
+    journal.plan = plan  # celui que la suite évalue
 
     responder = own_ask or ask
     if plan["model"] == DEMO:
         responder = demo_ask
-    missing, known = missing_calls(journal)
+    missing, known = count_calls(journal)
     if missing and responder is ask:
         verify_access()
     if journal.path is None:
@@ -1187,8 +1202,12 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     if not unchanged:
         keep(journal, {"run": plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
     tell(f"Journal : {journal.path}")
+    if len(plan["prompts"]) == 1:
+        tell(
+            "Un seul prompt : rien à comparer. Pour deux, par exemple : --prompts PROMPT_V1 v3.txt"
+        )
 
-    resume = resume_command(journal, own_ask)
+    restart = restart_command(journal, own_ask)
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and missing:
         tell(f"Appels à faire : {missing} ; réponses déjà au journal : {known}")
@@ -1197,23 +1216,23 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
         versions = evaluate_journal(journal, responder)
     except BaseException:  # y compris Ctrl-C
         if journal.answers or journal.batches:
-            tell(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {resume}")
+            tell(f"\nLe journal garde ce qui est arrivé. Pour reprendre : {restart}")
         raise
     if terminal:
         print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
-    return show(given, journal, versions, resume)
+    return show(given, journal, versions, restart)
 
 
-def show(given, journal, versions, resume):
+def show(given, journal, versions, restart):
     """Affiche une évaluation et ce qu'on peut faire ensuite ; rend le code de sortie."""
     reports = {version: report_of(passes) for version, passes in versions.items()}
     comparisons = {v: compare(versions["V1"], versions[v]) for v in list(versions)[1:]}
-    text = as_json if given["json"] else screen
-    display(text(journal, reports, comparisons))
+    render = as_json if given["json"] else screen
+    display(render(journal, reports, comparisons))
     if any(report["impossible"] for report in reports.values()):
-        tell(f"Il manque des notes. Pour ne redemander qu'elles : {resume}")
+        tell(f"Il manque des notes. Pour ne redemander qu'elles : {restart}")
     elif journal.plan["limite"]:
-        tell(f"Pour évaluer aussi les autres cas : {resume}")
+        tell(f"Pour évaluer aussi les autres cas, en autant de passages : {restart}")
     page = Path(__file__).with_name("outils") / "page.py"
     if page.exists():
         tell(f'Pour en faire une page à lire : "{sys.executable}" "{page}" "{journal.path}"')
@@ -1226,7 +1245,7 @@ def launch(program, doc, argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
     name = Path(sys.argv[0]).name
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # un terminal qui n'est pas en UTF-8 affiche « ? »
+        if hasattr(stream, "reconfigure"):  # afficher « ? » plutôt qu'échouer, hors d'UTF-8
             stream.reconfigure(errors="replace")
     try:
         if "-h" in argv or "--help" in argv:

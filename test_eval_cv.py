@@ -708,15 +708,12 @@ class EnParallele(unittest.TestCase):
     """Tous les cas, versions et passages se font à la fois, sans se mélanger."""
 
     def test_chaque_resultat_est_range_par_version_passage_et_cas(self):
-        def ask_for(version, passage):
-            def ask(params):
-                name = eval_cv.between("cv", params["messages"][0]["content"])
-                summary = f"{version} {passage} {name}"
-                return json.dumps(GOOD) if "output_config" in params else summary
+        def answer(version, passage, params):
+            name = eval_cv.between("cv", params["messages"][0]["content"])
+            summary = f"{version} {passage} {name}"
+            return json.dumps(GOOD) if "output_config" in params else summary
 
-            return ask
-
-        found = eval_cv.run_versions(numbered(2), ["A", "B"], ask_for, passages=2)
+        found = eval_cv.run_versions(numbered(2), ["A", "B"], answer, passages=2)
         summaries = {
             version: [[result["summary"] for result in results] for results in passes]
             for version, passes in found.items()
@@ -1538,9 +1535,15 @@ class Limite(WithApi):
         self.assertEqual([result["notes"] is None for result in passes[0]], [False, True, True])
         self.assertEqual(eval_cv.report_of(passes)["impossible"], {})
 
+    def test_un_seul_prompt_ne_se_compare_a_rien_et_c_est_dit(self):
+        prompt = self.file("v3.txt", "Résume.")
+        said = "Un seul prompt : rien à comparer."
+        self.assertIn(said, self.script("--demo", "--prompts", prompt)[1])
+        self.assertNotIn(said, self.script("--demo", "--prompts", "PROMPT_V1", prompt)[1])
+
     def test_la_commande_pour_faire_les_autres_est_donnee(self):
         err = self.script("--demo", "--limite", "1")[1]
-        self.assertIn(f'autres cas : "{sys.executable}"', err)
+        self.assertIn(f'autres cas, en autant de passages : "{sys.executable}"', err)
         self.assertIn(f'--reprendre "{self.journal()}"', err)
 
     def test_autant_ou_plus_que_les_cas_n_est_pas_une_limite(self):
@@ -1754,11 +1757,11 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("d'ANTHROPIC_BASE_URL (sans /v1) (HTTP 404 : « model: nope »)", err)
+        self.assertIn("ou ANTHROPIC_BASE_URL (sans /v1) (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
-        self.assertIn("d'ANTHROPIC_BASE_URL (sans /v1)", self.script(code=2)[1])
+        self.assertIn("ou ANTHROPIC_BASE_URL (sans /v1)", self.script(code=2)[1])
 
     def test_un_reseau_coupe_en_route_laisse_des_causes_et_la_commande_de_reprise(self):
         eval_cv.client().max_retries = 0
@@ -1990,12 +1993,18 @@ class LigneDeCommande(WithApi):
         self.assertEqual(eval_cv.whole_number("--limite", "9999"), 9999)
 
     def test_une_commande_refusee_est_montree_telle_que_tapee(self):
-        commands = (["--inconnu"], ["--cas"], ["--json=oui"], ["fichier.json", "--demo"], ["--hel"])
-        for arguments in commands:
+        for arguments, fault in [
+            (["--inconnu", "--demo"], "argument inconnu, --inconnu"),
+            (["fichier.json", "--demo"], "argument inconnu, fichier.json"),
+            (["--hel"], "argument inconnu, --hel"),
+            (["--cas"], "il manque une valeur après --cas"),
+            (["--prompts", "--demo"], "il manque une valeur après --prompts"),
+            (["--json=oui"], "une option ou un argument est de trop"),
+        ]:
+            typed = " ".join(arguments)
             err = self.refused(*arguments)
-            self.assertIn("commande refusée, une option est inconnue", err)
-            self.assertIn(f" {' '.join(arguments)} »", err)
-            self.assertIn("--help", err)
+            self.assertIn(f"commande refusée, {fault} : « ", err)
+            self.assertIn(f" {typed} » ; voyez --help", err)
 
     def test_l_aide_est_la_documentation_du_script(self):
         for option in ("-h", "--help"):

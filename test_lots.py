@@ -615,15 +615,16 @@ class Envoi(WithBatches):
             err,
         )
         self.assertEqual(self.sizes(), [0, 6, 6])
-        self.assertIn({"collected": "msgbatch_0", "lost": True}, self.records())
+        self.assertIn({"collected": "msgbatch_0"}, self.records())
 
     def test_on_ne_declare_que_ce_que_le_journal_attend(self):
         self.lots("--passages", "1")
         before = self.journal().read_bytes()
         path = self.journal()
+        none = "lots attendus : aucun ; reprenez-le sans --trouve ni --perdu\n"
         for declared, expected in [
-            (["--perdu", "msgbatch_7"], "n'attend pas le lot msgbatch_7, il n'en attend aucun"),
-            (["--trouve", "msgbatch_7"], "n'attend pas le lot inconnu, il n'en attend aucun"),
+            (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7 ; {none}"),
+            (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu ; {none}"),
         ]:
             self.assertIn(f"{path} : ce journal {expected}", self.resume(*declared, code=2)[1])
         self.assertEqual(path.read_bytes(), before)
@@ -632,7 +633,7 @@ class Envoi(WithBatches):
         self.polls += [401]
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_9", code=2)[1]
-        self.assertIn("n'attend pas le lot msgbatch_9, il attend msgbatch_0", err)
+        self.assertIn("n'attend pas le lot msgbatch_9 ; lots attendus : msgbatch_0", err)
 
     def test_trouve_et_perdu_veulent_un_journal(self):
         for option in ("--trouve", "--perdu"):
@@ -919,7 +920,8 @@ class GenererCas(WithApi):
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
             (["1", absent], f"FICHIER {absent} : ce fichier ou ce dossier n'existe pas"),
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
-            (["1"], "commande refusée, une option est inconnue"),
+            (["1"], "commande refusée, il manque FICHIER : « "),
+            ([], "commande refusée, il manque N, FICHIER : « "),
         ]:
             out, err = self.generate(*arguments, code=2)
             self.assertIn(expected, err)

@@ -300,7 +300,8 @@ def comparison_of(marked, skipped, versions):
 
 # --- L'affichage
 
-TITLES = "               cas   vous   juge  biais      intervalle  |écart|  à 1 point  kappa"
+TABLE = "{:15}{:>3}{:>7}{:>7}{:>7}{:>16}{:>9}{:>11}{:>7}"
+TITLES = ["", "cas", "vous", "juge", "biais", "intervalle", "|écart|", "à 1 point", "kappa"]
 
 
 def shown(value, form=".2f"):
@@ -315,10 +316,10 @@ def shown_interval(ends):
 
 def table_line(name, found):
     """La ligne d'un critère, sous TITLES."""
-    line = f"{name:15}{found['cases']:>3}{shown(found['human']):>7}{shown(found['judge']):>7}"
-    line += f"{shown(found['bias'], '+.2f'):>7}{shown_interval(found['interval']):>16}"
-    line += f"{shown(found['absolute_gap']):>9}{shown(found['within_one']):>11}"
-    return line + f"{shown(found['kappa']):>7}"
+    means = [shown(found["human"]), shown(found["judge"]), shown(found["bias"], "+.2f")]
+    ends = shown_interval(found["interval"])
+    others = [shown(found[key]) for key in ("absolute_gap", "within_one", "kappa")]
+    return TABLE.format(name, found["cases"], *means, ends, *others)
 
 
 def sign(ends):
@@ -369,7 +370,7 @@ def screen(report, marked):
     lines = [f"Résumés notés : {report['n']} ; lignes sans note : {report['skipped']}"]
     if not report["n"]:
         return [*lines, "Notez les résumés, enregistrez la feuille, puis relancez cette commande."]
-    lines += ["", TITLES]
+    lines += ["", TABLE.format(*TITLES)]
     biased = []
     for name, found in report["criteria"].items():
         lines.append(table_line(name, found))

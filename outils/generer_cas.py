@@ -25,7 +25,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -62,13 +62,7 @@ def generate(model, number):
     profile = [axis[number % len(axis)] for axis in AXES]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_CASE}}
     params = eval_cv.request(model, PROMPT_CASE.format(*profile), output_config=output)
-    text = eval_cv.complete_text(eval_cv.ask(params))
-    try:
-        case = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Impossible("JSON illisible") from None
-    if not isinstance(case, dict) or set(case) != set(SCHEMA_CASE["required"]):
-        raise Impossible("JSON sans les clés demandées, ou avec d'autres")
+    case = eval_cv.json_of(eval_cv.ask(params), SCHEMA_CASE)
     for name, content in case.items():
         if not isinstance(content, str) or not eval_cv.has_words(content):
             raise Impossible(f"« {name} » vide")
@@ -93,9 +87,9 @@ def add(path, case):
     draft = Path(f"{path}.{os.getpid()}.tmp")
     with eval_cv.system_errors(path):
         try:
-            if replaced:  # pas un instant lisible par plus de gens que le fichier
-                draft.touch(path.stat().st_mode & 0o777 | 0o200)
-            # Un champ à vous peut contenir une moitié d'emoji : elle redevient "\\ud83d".
+            if replaced:  # lisible de vous seul, jusqu'à recevoir les droits du fichier
+                draft.touch(0o600)
+            # Une moitié d'emoji, dans un champ que vous avez ajouté, redevient "\\ud83d".
             draft.write_text(text, encoding="utf-8", errors="backslashreplace")
             if replaced:
                 shutil.copymode(path, draft)
@@ -107,11 +101,11 @@ def add(path, case):
 def command(argv):
     """Fait écrire les cas et les ajoute ; rend le code de sortie."""
     parser = eval_cv.parser_for(argv)
-    parser.add_argument("number")
-    parser.add_argument("file")
+    parser.add_argument("count", metavar="N")
+    parser.add_argument("file", metavar="FICHIER")
     parser.add_argument("--modele", default=eval_cv.MODEL)
     options = parser.parse_args(argv)
-    number = eval_cv.whole_number("N", options.number)
+    count = eval_cv.whole_number("N", options.count)
     path = Path(options.file).resolve()
     with eval_cv.system_errors(f"FICHIER {path}"), tempfile.TemporaryFile(dir=path.parent):
         pass  # on peut écrire dans ce dossier : à savoir avant de payer
@@ -122,19 +116,20 @@ def command(argv):
     causes = Counter()
     pool = ThreadPoolExecutor(PARALLEL)
     try:
-        profiles = range(start, start + number)
-        pending = {pool.submit(generate, options.modele, profile) for profile in profiles}
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                try:
-                    add(path, future.result())
-                    added += 1
-                except Impossible as cause:
-                    causes[str(cause)] += 1
-                except Arret as error:  # il ne reste qu'à garder ce que rendent les appels partis
-                    fault = error
-                    pending = {call for call in pending if not call.cancel()}
+        numbers = range(start, start + count)
+        calls = [pool.submit(generate, options.modele, number) for number in numbers]
+        for call in as_completed(calls):
+            try:
+                add(path, call.result())
+                added += 1
+            except CancelledError:
+                pass
+            except Impossible as cause:
+                causes[str(cause)] += 1
+            except Arret as error:  # ne plus rien demander, mais garder ce que rendent les autres
+                fault = error
+                for other in calls:
+                    other.cancel()
     finally:  # même interrompu, dire ce qui est gardé
         pool.shutdown(wait=False, cancel_futures=True)
         lines = [f"{path} : {added} cas de plus."]

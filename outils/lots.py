@@ -24,6 +24,7 @@ python3 eval_cv.py --help), sauf --demo. Deux autres options complètent --repre
 
 import json
 import os
+import re
 import sys
 import time
 from functools import partial
@@ -40,18 +41,19 @@ LAST_PAUSE = 60  # jusqu'à une minute
 PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encore »
 
 # Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
-# "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand ses
-# résultats y sont. Tant que l'API n'a pas répondu à l'envoi, voici son identifiant :
+# "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
+# attend plus rien : résultats écrits, envoi refusé, lot perdu ou renommé. Tant que l'API n'a pas
+# répondu à l'envoi, voici son identifiant :
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
     "s'il y est, reprenez avec --trouve suivi de son identifiant, et rien ne sera repayé ; "
     f"s'il n'y est pas, reprenez avec --perdu {UNKNOWN}."
 )
-NOT_SENT = {  # les exceptions qui précèdent tout envoi
-    *("TypeError", "UnicodeEncodeError", "UnsupportedProtocol", "LocalProtocolError"),
-    *("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"),
-}
+NOT_SENT = re.compile(  # les exceptions qui précèdent tout envoi
+    "TypeError|UnicodeEncodeError|UnsupportedProtocol|LocalProtocolError|"
+    "ConnectError|ConnectTimeout|PoolTimeout|ProxyError"
+)
 NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py"
 
 
@@ -65,24 +67,24 @@ def known_or_waiting(journal, waiting, received, version, passage, params):
     except Impossible:
         if key in received:
             raise
-    with eval_cv.LOCK:
-        waiting[key] = {"version": version, "pass": passage, "request": params}
+    waiting[key] = {"version": version, "pass": passage, "request": params}
     raise PasDemande
 
 
 def fault_of(error):
-    """Comme `eval_cv.fault_of`, mais comprend aussi qu'on a lu autre chose qu'une réponse."""
-    if isinstance(error, AttributeError):  # la page d'un portail captif, par exemple
+    """Comme `eval_cv.fault_of`, mais un AttributeError veut dire que ce n'est pas l'API qui a
+    répondu : un portail captif, par exemple."""
+    if isinstance(error, AttributeError):
         return Impossible("ce n'est pas une réponse de l'API")
     return eval_cv.fault_of(error)
 
 
 def may_be_created(error):
-    """Vrai si l'API a pu recevoir la demande avant cette erreur."""
+    """Vrai si le lot a pu être créé malgré cette erreur."""
     status = getattr(error, "status_code", None)
     if status:
-        return not 400 <= status < 500
-    return type(error.__cause__ or error).__name__ not in NOT_SENT
+        return status < 400 or status >= 500
+    return not NOT_SENT.fullmatch(type(error.__cause__ or error).__name__)
 
 
 def name_batch(journal, batch_id):
@@ -147,12 +149,10 @@ def results_of(batch_id):
             failing_since = None
         except Exception as error:
             fault = fault_of(error)
-            if getattr(error, "status_code", None) == 404:
-                state = "HTTP 404, lot inconnu à cette adresse"
-            elif isinstance(fault, Impossible):
-                state = fault
-            else:
+            unknown = getattr(error, "status_code", None) == 404
+            if not unknown and not isinstance(fault, Impossible):
                 raise fault from None
+            state = "HTTP 404, lot inconnu à cette adresse" if unknown else str(fault)
             failing_since = failing_since or time.monotonic()
             if time.monotonic() - failing_since >= PATIENCE:
                 raise Arret(
@@ -191,20 +191,11 @@ def collect(journal, batch_id, received):
     missing = {"cause": "requête absente des résultats du lot"}
     for key, request in journal.batches[batch_id].items():
         record = {**request, **outcomes.get(key, missing)}
-        record = json.loads(json.dumps(record, default=vars))
-        if record != journal.answers.get(key):  # sinon, elle y était avant un arrêt
+        record = json.loads(json.dumps(record, default=vars))  # sous la forme du journal
+        if record != journal.answers.get(key):  # écrite avant un arrêt, elle compterait deux fois
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})
-
-
-def evaluate_or_wait(journal, waiting, received):
-    """Évalue d'après le journal, en mettant dans `waiting` ce qui n'y est pas."""
-
-    def ask_for(version, passage):
-        return partial(known_or_waiting, journal, waiting, received, version, passage)
-
-    return eval_cv.evaluate(journal.plan, ask_for)
 
 
 def in_batches(journal, ask):
@@ -215,32 +206,33 @@ def in_batches(journal, ask):
     if UNKNOWN in journal.batches:
         raise Arret(f"{journal.path} : un envoi a été interrompu. {DOUBT}")
     received = set()  # les clés des appels auxquels un lot a répondu
-    while True:  # les lots laissés en cours, les résumés, les notations
+    while True:  # un tour pour les lots en cours, un pour les résumés, un pour les notations
         for batch_id in list(journal.batches):
             collect(journal, batch_id, received)
         waiting = {}  # les appels à faire, {clé d'un appel: ligne à écrire}
-        versions = evaluate_or_wait(journal, waiting, received)
+        answer = partial(known_or_waiting, journal, waiting, received)
+        versions = eval_cv.evaluate(journal.plan, answer)
         if not waiting:
             return versions
         send(journal, waiting, received)
 
 
 def declare(path, trouve=None, perdu=None):
-    """Écrit à un journal qu'un lot est trouvé, ou perdu ; lève `Arret` s'il ne l'attendait pas."""
+    """Note au journal qu'un lot est trouvé, ou perdu ; lève `Arret` s'il ne l'attendait pas."""
     if path is None:
         raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
     journal = eval_cv.load_journal(path)
-    batch_id = perdu or UNKNOWN
+    batch_id = perdu or UNKNOWN  # --trouve donne son identifiant à un lot qui n'en avait pas
     if batch_id not in journal.batches:
-        names = ", ".join(journal.batches)
-        expected = f"il attend {names}" if names else "il n'en attend aucun"
-        raise Arret(f"{path} : ce journal n'attend pas le lot {batch_id}, {expected}")
+        names = ", ".join(journal.batches) or "aucun ; reprenez-le sans --trouve ni --perdu"
+        wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
+        raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names}")
     if trouve:
         name_batch(journal, trouve)
         return
     text = f"ses requêtes ({len(journal.batches[batch_id])}) vont être demandées de nouveau"
     tell(f"Lot {batch_id} perdu : {text} ; celles qu'il a traitées seront payées deux fois.")
-    keep(journal, {"collected": batch_id, "lost": True})
+    keep(journal, {"collected": batch_id})
 
 
 def command(argv):
