@@ -292,6 +292,11 @@ class Feuille(Accord):
         self.fill(lambda text: "7")
         self.assertEqual(list(self.report()["comparison"]), ["V2", "V3"])
 
+    def test_sous_six_cas_on_sait_avant_de_noter_qu_on_ne_pourra_pas_conclure(self):
+        said = "\nIl faut au moins 6 cas pour conclure : évaluez-en d'autres avant de noter.\n1. "
+        self.assertIn(said, self.export("--nombre", "10"))  # 5 cas de deux résumés
+        self.assertNotIn(said, self.remake("--passages", "1"))  # 6
+
     def test_une_seule_version(self):
         out = self.remake("--passages", "1", "--prompts", "PROMPT_V1")
         self.assertIn("résumés à noter : 6 ; cas différents : 6\n", out)
@@ -546,7 +551,8 @@ class Lecture(Accord):
         self.fill(lambda text: "6")
         self.journal_path = self.evaluate("--passages", "1", text="Autre CV n° {}")
         out, err = self.accord(code=1)
-        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + NOTEZ)
+        said = "Aucune ligne à comparer : donnez avec --journal le journal de la feuille.\n"
+        self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + said)
         self.assertIn(f"car {self.journal_path} n'a pas de note du juge", err)
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 

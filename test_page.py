@@ -281,6 +281,8 @@ class Contexte(Page):
         self.assertEqual(soft[0], "Résumés : claude-3.5 ; notes : claude-3.7")
         self.assertEqual(soft[1], "Modèle demandé : claude-3.5 ; modèle qui a répondu : petit-2.1")
         self.assertEqual(html.count("a répondu"), 1)
+        journal = self.journal().name
+        self.assertEqual(soft[2], f"Cas : 1 ; passages : 1 ; journal : {journal}")
 
     def test_chaque_version_a_son_bilan_et_son_prompt(self):
         answers = iter([notes(4), notes(7), message("", "refusal"), notes(8)])
@@ -448,6 +450,7 @@ class PageEntiere(Page):
         expected = [
             "Moyennes sur 10 : V1 5,00 ; V2 5,50",
             "Résumés : claude-sonnet-5-5 ; notes : claude-sonnet-5-5",
+            f"Cas : 2 ; passages : 1 ; journal : {self.journal().name}",
             "V1 → V2 V1 : 5,00/10 → V2 : 5,50/10 (+0,50)",
             eval_cv.goal_sentence(comparison).replace("+0.50", "+0,50"),
             eval_cv.beyond_sentence("V1", "V2", comparison),

@@ -133,8 +133,11 @@ def export(path, journal, results, number):
     write_sheet(path, drawn)
     cases = len({row.case for row in drawn})
     again = f'"{sys.executable}" "{sys.argv[0]}" "{path}" --journal "{journal.path}"'
+    lines = [f"{path} : feuille créée ; résumés à noter : {len(drawn)} ; cas différents : {cases}"]
+    if cases < 6:
+        lines.append("Il faut au moins 6 cas pour conclure : évaluez-en d'autres avant de noter.")
     return [
-        f"{path} : feuille créée ; résumés à noter : {len(drawn)} ; cas différents : {cases}",
+        *lines,
         f"1. Dans un tableur, notez chaque résumé de {LOWEST} à {HIGHEST} sur chaque critère.",
         "2. Enregistrez la feuille sous le même nom, au format CSV UTF-8.",
         f"3. Comparez vos notes à celles du juge : {again}",
@@ -368,8 +371,10 @@ def disagreement_lines(marked):
 def screen(report, marked):
     """Tout ce qui s'affiche d'une comparaison."""
     lines = [f"Résumés notés : {report['n']} ; lignes sans note : {report['skipped']}"]
-    if not report["n"]:
+    if not report["n"] and report["skipped"]:
         return [*lines, "Notez les résumés, enregistrez la feuille, puis relancez cette commande."]
+    if not report["n"]:
+        return [*lines, "Aucune ligne à comparer : donnez avec --journal le journal de la feuille."]
     lines += ["", TABLE.format(*TITLES)]
     biased = []
     for name, found in report["criteria"].items():

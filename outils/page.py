@@ -330,6 +330,9 @@ def page_of(journal, results):
     models = [plan["model"], plan["judge"], *chain(journal.served, *journal.served.values())]
     for line in eval_cv.context_lines(journal):
         parts.append(f'<p class="soft">{french(line, *models)}</p>')
+    name = journal.path.name
+    text = f"Cas : {len(plan['cases'])} ; passages : {plan['passages']} ; journal : {name}"
+    parts.append(f'<p class="soft">{french(text, name)}</p>')
     versions = list(results)
     for second in versions[1:]:
         parts.append(comparison_section(second, results))
