@@ -56,9 +56,10 @@ import zlib
 from array import array
 from collections import Counter
 from contextlib import suppress
-from math import fsum, inf, nan, sqrt
+from math import fsum, inf, isnan, nan, sqrt
 from numbers import Number
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 # --- 1. L'exercice
 
@@ -140,18 +141,18 @@ def check_kinds(results, expected):
     wanted = {kind(document): document for relevant in expected for document in several(relevant)}
     if found and wanted and not found.keys() & wanted.keys():
         one, other = next(iter(found.values())), next(iter(wanted.values()))
-        raise TypeError(
-            f"aucun document pertinent n'est trouvé, et les identifiants sont de deux types : "
-            f"{quoted(one)} ({type(one).__name__}) dans resultats, "
-            f"{quoted(other)} ({type(other).__name__}) dans documents_pertinents"
-        )
+        fault = "aucun document pertinent n'est trouvé, et les identifiants sont de deux types"
+        names = f"{quoted(one)} ({kind(one)}) dans resultats, {quoted(other)} ({kind(other)})"
+        raise TypeError(f"{fault} : {names} dans documents_pertinents")
 
 
 def kind(document):
-    """Le type d'un identifiant ; tous les textes n'en font qu'un, tous les nombres aussi."""
+    """Le type d'un identifiant, en français ; tous les nombres n'en font qu'un."""
     if isinstance(document, str):
-        return str
-    return Number if isinstance(document, Number) else type(document)
+        return "un texte"
+    if isinstance(document, Number):
+        return "un nombre"
+    return f"de type {type(document).__name__}"
 
 
 def hit_rate(positions, k):
@@ -170,15 +171,15 @@ def mean_reciprocal_rank(positions, k=inf):
 
 def measures(questions, positions, k):
     """Ce que rend `evaluer_retrieval`, une fois les positions connues."""
-    by_position = {}  # un détail par position, à copier : c'est plus rapide que de les écrire tous
+    models = {}  # le détail de chaque position, que l'on copie : les écrire tous est plus lent
     for position in set(positions):
-        by_position[position] = {
+        models[position] = {
             "question": "",
             "position": position,
             "hit": 0 < position <= k,
             "reciprocal_rank": 1 / position if position else 0.0,
         }
-    details = [by_position[position].copy() for position in positions]
+    details = [models[position].copy() for position in positions]
     for detail, question in zip(details, questions):
         detail["question"] = question
     mrr = mean_reciprocal_rank(positions)
@@ -196,6 +197,8 @@ def quoted(value):
 
 
 # --- 2. Comparer l'avant et l'après
+
+FEWEST = 6  # le nombre de questions changées à partir duquel on donne un intervalle
 
 
 def comparer_retrieval(avant, apres) -> dict:
@@ -215,10 +218,14 @@ def comparer_retrieval(avant, apres) -> dict:
         if old["question"] != new["question"]:
             names = f"{quoted(old['question'])} avant, {quoted(new['question'])} après"
             raise ValueError(f"la question n° {number} n'est pas la même : {names}")
-    gaps = gaps_of(pairs)
+    gaps = {
+        "mrr": [new["reciprocal_rank"] - old["reciprocal_rank"] for old, new in pairs],
+        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],
+    }
     comparison = {}
     for measure, changes in gaps.items():
-        bounds = interval(changes) if changed(changes) >= 6 else None
+        changed = sum(change != 0 for change in changes)
+        bounds = interval(changes) if changed >= FEWEST else None
         if bounds is not None:
             bounds = [rounded(bound) for bound in bounds]
         difference = rounded(apres[measure] - avant[measure])
@@ -227,20 +234,6 @@ def comparer_retrieval(avant, apres) -> dict:
     comparison["baisse"] = sum(gap < 0 for gap in gaps["mrr"])
     comparison["stable"] = sum(gap == 0 for gap in gaps["mrr"])
     return comparison
-
-
-def gaps_of(pairs):
-    """L'écart de chaque question, {"mrr": [0.5, 0.0, …], "hit_rate": [1, 0, …]}, d'après son détail
-    avant et après."""
-    return {
-        "mrr": [new["reciprocal_rank"] - old["reciprocal_rank"] for old, new in pairs],
-        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],
-    }
-
-
-def changed(gaps):
-    """Combien d'écarts ne sont pas nuls."""
-    return sum(gap != 0 for gap in gaps)
 
 
 def interval(gaps):
@@ -267,19 +260,25 @@ class Erreur(Exception):
     """Un fichier ou une commande incorrects ; le texte est la phrase à afficher."""
 
 
-# Les lecteurs rendent des blocs : ce qu'un fichier dit d'une question. D'un run, les documents et
-# leurs scores, dans l'ordre du fichier ; sans score (None), l'ordre du fichier est le bon :
-#     ("q1", ["d3", "d1"], [14.2, 13.9], None)
-#     ("q2", ["d9", "d4"], None, None)
-# D'un fichier de l'exercice, en plus, les documents pertinents :
-#     ("Q1", ["doc_a", "doc_b"], None, ["doc_b"])
+class Block(NamedTuple):
+    """Ce qu'un fichier dit d'une question.
+
+    Run : Block("q1", ["d3", "d1"], numbers=[14.2, 13.9]), ou sans nombres s'il est déjà en ordre
+    Jugements : Block("q1", ["d3", "d1"], numbers=[0.0, 1.0])
+    Fichier de l'exercice : Block("q1", ["d3", "d1"], relevant=frozenset(["d1"]))
+    """
+
+    question: str
+    documents: list  # dans l'ordre du fichier
+    numbers: list | None = None  # leurs scores ou, dans des jugements, leurs pertinences
+    relevant: frozenset | None = None  # les documents pertinents
 
 
 def read_blocks(path, layouts):
     """Ouvre un fichier et rend ses blocs, un par un ; `layouts` dit les colonnes admises."""
     try:
         with open(path, "rb", buffering=1 << 20) as file:
-            if file.peek(2)[:2] == b"\x1f\x8b":
+            if file.peek(2)[:2] == b"\x1f\x8b":  # la signature de gzip
                 file = gzip.GzipFile(fileobj=file)
             if file.peek(3)[:3] == b"\xef\xbb\xbf":  # la marque qu'écrit Windows
                 file.read(3)
@@ -322,18 +321,16 @@ QRELS = {
 
 
 def text_blocks(file, layouts):
-    """Les blocs d'un fichier en colonnes, run ou jugements ; le score d'un jugement est sa
-    pertinence."""
-    width = current = name = None
-    documents, scores, ranks = [], [], False
-    for number, line in enumerate(file, 1):
+    """Les blocs d'un fichier en colonnes, dont le nombre dit le format."""
+    width = current = block = ranks = None  # `current` : la question du bloc, en octets
+    for row, line in enumerate(file, 1):
         columns = line.split()
         if not columns:  # une ligne vide
             continue
         if width is None:
             width = len(columns)
             if width not in layouts:
-                raise unexpected(number, line, " » ou « ".join(layouts.values()))
+                raise unexpected(row, line, " » ou « ".join(layouts.values()))
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -347,61 +344,55 @@ def text_blocks(file, layouts):
                 question, document = columns
                 text = b"1"
             identifier = document.decode()
-            score = float(text)
-        except ValueError:
-            raise unexpected(number, line, layouts[width]) from None
-        if score != score:  # NaN
-            raise unexpected(number, line, layouts[width])
+            number = float(text)
+        except ValueError:  # trop ou trop peu de colonnes, un nombre illisible
+            raise unexpected(row, line, layouts[width]) from None
+        if isnan(number):
+            raise unexpected(row, line, layouts[width])
         if question != current:
-            if documents:
-                yield text_block(name, documents, scores, ranks)
+            if block is not None:
+                yield without_ranks(block) if ranks else block
             current = question
-            name = decoded(question, number)
-            documents, scores = [], []
-            ranks = layouts is RUN and width == 3  # sauf si un nombre a des décimales
+            documents, numbers = [], []
+            block = Block(decoded(question, row), documents, numbers)
+            ranks = layouts is RUN and width == 3  # tant qu'aucun nombre n'a de décimales
         documents.append(identifier)
-        scores.append(score)
-        if ranks and not text.lstrip(b"+-").isdigit():
-            ranks = False
+        numbers.append(number)
+        ranks = ranks and text.lstrip(b"+-").isdigit()
     if width is None:
         raise Erreur("le fichier est vide")
-    if documents:
-        yield text_block(name, documents, scores, ranks)
+    if block is not None:
+        yield without_ranks(block) if ranks else block
 
 
-def text_block(question, documents, scores, ranks):
-    """Le bloc d'une question. Si ses nombres sont des rangs, l'ordre du fichier suffit : le bloc
-    n'a pas de scores."""
-    if not ranks:
-        return question, documents, scores, None
-    increasing = all(a < b for a, b in zip(scores, scores[1:]))
-    if scores[0] not in (0, 1) or not increasing:
+def without_ranks(block):
+    """Le bloc d'une question dont les nombres sont des rangs : l'ordre du fichier suffit."""
+    ranks = block.numbers
+    increasing = all(a < b for a, b in zip(ranks, ranks[1:]))
+    if ranks[0] not in (0, 1) or not increasing:
         rule = "des rangs, qui commencent à 0 ou 1 et augmentent ; un score a des décimales"
-        raise Erreur(
-            f"question {quoted(question)} : les entiers de la troisième colonne sont {rule}"
-        )
-    return question, documents, None, None
+        found = f"question {quoted(block.question)} : les entiers de la troisième colonne"
+        raise Erreur(f"{found} sont {rule}")
+    return Block(block.question, block.documents)
 
 
-def unexpected(number, line, expected):
+def unexpected(row, line, expected):
     """L'erreur d'une ligne qui n'est pas celle qu'on attendait."""
-    found = quoted(decoded(line, number).strip())
-    return Erreur(f"ligne {number} : « {expected} » est attendu, et non {found} ; voyez --help")
+    found = quoted(decoded(line, row).strip())
+    return Erreur(f"ligne {row} : « {expected} » est attendu, et non {found} ; voyez --help")
 
 
-def decoded(text, number):
+def decoded(text, row):
     """Le texte d'une ligne, ou d'un de ses mots ; lève `Erreur` s'il n'est pas en UTF-8."""
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise Erreur(
-            f"ligne {number} : le fichier n'est pas en UTF-8, enregistrez-le ainsi"
-        ) from None
+        raise Erreur(f"ligne {row} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
 
 
 def prediction_blocks(file):
     """Les blocs des prédictions de sentence-transformers, une par ligne, déjà dans l'ordre."""
-    for number, line in enumerate(file, 1):
+    for row, line in enumerate(file, 1):
         if not line.strip():
             continue
         try:
@@ -411,8 +402,8 @@ def prediction_blocks(file):
             check_names([question, *documents])
         except (ValueError, TypeError, KeyError, RecursionError):
             expected = '{"query_id": …, "results": [{"corpus_id": …}, …]}'
-            raise unexpected(number, line, expected) from None
-        yield question, documents, None, None
+            raise unexpected(row, line, expected) from None
+        yield Block(question, documents)
 
 
 def json_blocks(file):
@@ -435,16 +426,16 @@ def json_blocks(file):
         expected = f"question {quoted(question)} : {{document: nombre}} est attendu"
         if not isinstance(values, dict):
             raise Erreur(f"{expected}, et non {quoted(values)}")
-        scores = []
+        numbers = []
         for document, value in values.items():
             try:
-                score = float(str(value))  # str, car float(True) vaut 1
+                number = float(str(value))  # str, car float(True) vaut 1
             except ValueError:
-                score = nan
-            if score != score:
+                number = nan
+            if isnan(number):
                 raise Erreur(f"{expected}, et non {quoted(value)} pour {quoted(document)}")
-            scores.append(score)
-        yield question, list(values), scores, None
+            numbers.append(number)
+        yield Block(question, list(values), numbers)
 
 
 def unique(pairs):
@@ -479,112 +470,116 @@ def exercise_blocks(data):
     except (TypeError, ValueError) as error:
         raise Erreur(error) from None
     for question, documents in zip(questions, results):
-        yield question, documents, None, several(relevant[question])
+        yield Block(question, documents, relevant=frozenset(several(relevant[question])))
 
 
 def read_qrels(path):
     """Les jugements : {question: ensemble des documents dont la pertinence dépasse 0}."""
     qrels = {}
-    for question, documents, relevances, expected in read_blocks(path, QRELS):
+    for question, documents, relevances, relevant in read_blocks(path, QRELS):
         if relevances is not None:
-            expected = [d for d, relevance in zip(documents, relevances) if relevance > 0]
-        if expected is None:
+            relevant = [d for d, relevance in zip(documents, relevances) if relevance > 0]
+        if relevant is None:
             raise Erreur(f"{path} : --qrels attend des jugements, et non des prédictions")
-        qrels[question] = qrels.get(question, frozenset()).union(expected)
+        qrels[question] = qrels.get(question, frozenset()).union(relevant)
     return qrels
 
 
 # --- 4. Évaluer un fichier
 
 
-COUNTS = {  # les nombres d'un bilan, et leur nom à l'écran
-    "questions": "questions",
-    "sans_resultat": "sans résultat",
-    "sans_jugement": "sans jugement",
-    "sans_pertinent": "rien à trouver",
-    "profondeur": "profondeur",
-}
+class Answer(NamedTuple):
+    """La réponse d'un fichier à une question, jugée."""
+
+    question: str
+    relevant: frozenset | None  # les documents pertinents ; None si la question n'est pas jugée
+    position: int = 0  # celle du premier document pertinent, ou 0
+    depth: int = 0  # combien de documents ont été trouvés
+    first: str | None = None  # le premier d'entre eux, dans l'ordre du fichier
+    look: str = ""  # de quoi les scores ont l'air, selon `look_of`
 
 
 def evaluate(path, qrels):
-    """Évalue un fichier, question par question ; `qrels` est None quand il n'y a pas de jugements.
+    """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend "questions", les
+    questions jugées, dans l'ordre alphabétique ; leurs "relevant" et leurs "positions" ; "counts",
+    les nombres du bilan ; "is_run", vrai si les jugements sont `qrels`."""
+    answers, is_run = read_answers(path, qrels)
+    warn_about_scores(path, {answer.look for answer in answers})
+    if not answers:
+        raise Erreur(f"{path} : le fichier n'a aucune question")
+    judged = [answer for answer in answers if answer.relevant is not None]
+    if not judged:
+        known = quoted(min(qrels)) if qrels else "rien"
+        names = f"{quoted(answers[-1].question)} dans l'un, {known} dans l'autre"
+        found = f"aucune de ses questions n'est dans --qrels ({names} : mêmes identifiants ?)"
+        raise Erreur(f"{path} : {found}")
+    comparable = [answer for answer in judged if answer.first is not None and answer.relevant]
+    if comparable and not any(answer.position for answer in judged):
+        names = f"{quoted(comparable[0].first)} et {quoted(min(comparable[0].relevant))}"
+        advice = f"comparez {names} : mêmes identifiants ?"
+        warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
+    if is_run:  # les questions jugées que le run ne contient pas comptent aussi
+        absent = qrels.keys() - {answer.question for answer in judged}
+        judged += [Answer(question, qrels[question]) for question in absent]
+    counts = {
+        "questions": len(judged),
+        "sans_resultat": sum(answer.depth == 0 for answer in judged),
+        "sans_jugement": sum(answer.relevant is None for answer in answers),
+        "sans_pertinent": sum(not answer.relevant for answer in judged),
+        "profondeur": max(answer.depth for answer in judged),
+    }
+    judged.sort(key=lambda answer: answer.question)
+    questions, relevant, positions, *_ = zip(*judged)
+    side = {"questions": questions, "relevant": relevant, "positions": positions}
+    return {**side, "counts": counts, "is_run": is_run}
 
-    Rend trois suites, dans l'ordre alphabétique des questions ("questions", "expected", leurs
-    documents pertinents, et "positions"), "is_run", vrai si les jugements sont `qrels`, et les
-    nombres du bilan, "counts".
-    """
-    rows, counts = [], dict.fromkeys(COUNTS, 0)
-    absent = dict(qrels or {})  # les jugements dont la question n'est pas encore venue
-    is_run = False
-    unknown = examples = None  # à citer : une question sans jugement ; un trouvé et un attendu
-    for question, documents, scores, expected in checked_blocks(path):
-        if expected is None:
+
+def read_answers(path, qrels):
+    """Les réponses d'un fichier, dans son ordre, et vrai si c'est un run, que jugent `qrels`."""
+    answers, seen, is_run = [], set(), False
+    for question, documents, scores, relevant in read_blocks(path, RUN):
+        if relevant is None:
             is_run = True
             if qrels is None:
                 raise Erreur(f"{path} : c'est un run, donnez ses jugements avec --qrels")
-            expected = absent.pop(question, None)
-        if expected is None:
-            counts["sans_jugement"] += 1
-            unknown = question
-            continue
-        expected = frozenset(expected)
-        rows.append((question, expected, first_relevant(documents, scores, expected)))
-        counts["sans_resultat"] += not documents
-        counts["profondeur"] = max(counts["profondeur"], len(documents))
-        if documents and expected and examples is None:
-            examples = f"{quoted(documents[0])} et {quoted(min(expected))}"
-    if not rows and unknown is None:
-        raise Erreur(f"{path} : le fichier n'a aucune question")
-    if not rows:
-        known = quoted(min(qrels)) if qrels else "rien"
-        names = f"{quoted(unknown)} dans l'un, {known} dans l'autre : mêmes identifiants ?"
-        raise Erreur(f"{path} : aucune de ses questions n'est dans --qrels ({names})")
-    if is_run:  # les questions jugées que le run ne contient pas comptent aussi
-        rows += [(question, expected, 0) for question, expected in absent.items()]
-        counts["sans_resultat"] += len(absent)
-    rows.sort(key=lambda row: row[0])
-    questions, expected, positions = zip(*rows)
-    counts["questions"] = len(rows)
-    counts["sans_pertinent"] = expected.count(frozenset())
-    if examples and not any(positions):
-        advice = f"comparez {examples} : mêmes identifiants ?"
-        warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
-    side = {"questions": questions, "expected": expected, "positions": positions}
-    return {**side, "is_run": is_run, "counts": counts}
-
-
-def checked_blocks(path):
-    """Les blocs d'un fichier à évaluer, un par question si c'est un run. Avertit, à la fin, si
-    aucune question n'a ses scores du plus grand au plus petit."""
-    seen = set()
-    orders = Counter()  # l'ordre des scores dans le fichier, question par question
-    for question, documents, scores, expected in read_blocks(path, RUN):
-        if expected is None and question in seen:
-            advice = "triez le fichier (sort -s -k1,1), ou gardez une prédiction par question"
-            raise Erreur(f"{path} : la question {quoted(question)} revient, {advice}")
-        seen.add(question)
-        if scores is not None and len(scores) > 1:
+            if question in seen:
+                advice = "triez le fichier (sort -s -k1,1), ou gardez une prédiction par question"
+                raise Erreur(f"{path} : la question {quoted(question)} revient, {advice}")
+            seen.add(question)
+            relevant = qrels.get(question)
+        if scores is not None:
             scores = array("f", scores)  # en simple précision, où trec_eval les compare
-            orders[order_of(scores)] += 1
-        yield question, documents, scores, expected
-    if orders["autres"] > 0 and orders["décroissants"] == 0:
+        position = 0 if relevant is None else first_relevant(documents, scores, relevant)
+        first = documents[0] if documents else None
+        answers.append(Answer(question, relevant, position, len(documents), first, look_of(scores)))
+    return answers, is_run
+
+
+def look_of(scores):
+    """De quoi les scores d'une question ont l'air, dans l'ordre du fichier : de "scores" si le
+    premier dépasse le dernier, sinon de "distances", à moins qu'ils ne soient tous "égaux"."""
+    if scores is None or len(scores) < 2:
+        return ""
+    if scores[0] > scores[-1]:
+        return "scores"
+    return "égaux" if min(scores) == max(scores) else "distances"
+
+
+def warn_about_scores(path, looks):
+    """Avertit si, d'après ce qu'a dit `look_of` des questions, aucune n'a de vrais scores."""
+    if "scores" in looks:
+        return
+    if "distances" in looks:
         warn(
             f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
             "dernier ; ces nombres sont-ils des distances ? Un score plus grand doit être "
             "meilleur : changez leur signe."
         )
-    elif orders["égaux"] > 0 and orders["décroissants"] == 0:
+    elif "égaux" in looks:
         warn(
             f"{path} : dans chaque question, tous les scores sont égaux ; les documents sont "
             "rangés par leur nom, et les mesures ne disent rien de la recherche."
         )
-
-
-def order_of(scores):
-    """L'ordre des scores d'une question dans le fichier, jugé à ses deux bouts."""
-    if scores[0] > scores[-1]:
-        return "décroissants"
-    return "égaux" if min(scores) == max(scores) else "autres"
 
 
 def first_relevant(documents, scores, relevant):
@@ -604,9 +599,8 @@ def first_relevant(documents, scores, relevant):
 
 
 def warn(sentence):
-    """Affiche une phrase sur la sortie d'erreur. (Fermée, elle vaut None, et `print` écrirait sur
-    l'autre.)"""
-    if sys.stderr is not None:
+    """Affiche une phrase sur la sortie d'erreur."""
+    if sys.stderr is not None:  # fermée, elle vaut None, et `print` écrirait sur l'autre
         with suppress(OSError):
             print(f"retrieval_eval.py : {sentence}", file=sys.stderr, flush=True)
 
@@ -625,7 +619,7 @@ def report_of(side, ks):
 def compare(paths, sides, k):
     """Compare deux fichiers évalués. Rend l'avant et l'après, tels qu'`evaluer_retrieval` les
     rendrait, et leur comparaison. Avertit s'ils n'ont pas la même profondeur."""
-    judged = [Counter(zip(side["questions"], side["expected"])) for side in sides]
+    judged = [Counter(zip(side["questions"], side["relevant"])) for side in sides]
     different = (judged[0] - judged[1]) + (judged[1] - judged[0])
     if different:
         question, _ = next(iter(different))
@@ -653,6 +647,15 @@ Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help"""
 
 
+COUNT_NAMES = {  # les nombres d'un bilan, tels que l'écran les nomme
+    "questions": "questions",
+    "sans_resultat": "sans résultat",
+    "sans_jugement": "sans jugement",
+    "sans_pertinent": "rien à trouver",
+    "profondeur": "profondeur",
+}
+
+
 def table(reports):
     """Les lignes du tableau : les mesures, avec leur écart s'il y en a deux, puis les nombres."""
     rows = {f"Hit Rate@{k}": [r["hit_rate"][k] for r in reports] for k in reports[0]["hit_rate"]}
@@ -666,7 +669,7 @@ def table(reports):
         if len(values) == 2:
             line += f"{rounded(values[1] - values[0]):+12.4f}"
         lines.append(line)
-    for key, name in COUNTS.items():
+    for key, name in COUNT_NAMES.items():
         lines.append(f"{name:>14}" + "".join(f"{report[key]:12}" for report in reports))
     return lines
 
@@ -682,18 +685,18 @@ def comparison_lines(avant, apres, comparison, k):
     for old, new in pairs[: min(5, down)]:
         name = quoted(old["question"])
         lines.append(f"  {name} : position {old['position']} → {new['position'] or 'absent'}")
-    gaps = gaps_of(pairs)
+    changed = {"mrr": up + down, "hit_rate": sum(old["hit"] != new["hit"] for old, new in pairs)}
     for measure, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
-        difference = comparison[measure]["difference"]
-        meaning = interval_meaning(comparison[measure]["interval"], gaps[measure])
+        difference, bounds = comparison[measure].values()
+        meaning = interval_meaning(bounds, changed[measure], len(pairs))
         lines.append(f"{name} : écart {difference:+.4f}, {meaning}.")
     return lines
 
 
-def interval_meaning(bounds, gaps):
+def interval_meaning(bounds, changed, total):
     """L'intervalle d'une mesure, et ce qu'il permet de dire ; sans lui, ce qui l'empêche."""
-    if bounds is None and changed(gaps) < 6:
-        found = f"{changed(gaps)} sur {len(gaps)}, il en faut 6"
+    if bounds is None and changed < FEWEST:
+        found = f"{changed} sur {total}, il en faut {FEWEST}"
         return f"sans intervalle : trop peu de questions ont changé ({found})"
     if bounds is None:
         return "sans intervalle : toutes les questions ont le même écart"

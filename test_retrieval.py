@@ -147,11 +147,11 @@ class Fonction(unittest.TestCase):
 
     def test_identifiants_de_deux_types_quand_rien_n_est_trouve(self):
         cas = [
-            ([3, 7], "7", r"« 7 » \(int\) dans resultats, « 7 » \(str\)"),
-            ([("a", 0.5)], "a", r"\(tuple\) dans resultats, « a » \(str\)"),
-            ([["a", 0.5]], ["a"], r"\(list\) dans resultats, « a » \(str\)"),
-            ([("a",)], b"a", r"\(tuple\) dans resultats, « b'a' » \(bytes\)"),
-            (["7"], [7, 8], r"\(str\) dans resultats, « 8 » \(int\)"),
+            ([3, 7], "7", r"« 7 » \(un nombre\) dans resultats, « 7 » \(un texte\)"),
+            ([("a", 0.5)], "a", r"\(de type tuple\) dans resultats, « a » \(un texte\)"),
+            ([["a", 0.5]], ["a"], r"\(de type list\) dans resultats, « a » \(un texte\)"),
+            ([("a",)], b"a", r"\(de type tuple\) dans resultats, « b'a' » \(de type bytes\)"),
+            (["7"], [7, 8], r"\(un texte\) dans resultats, « 8 » \(un nombre\)"),
         ]
         for documents, pertinent, dit in cas:
             with self.assertRaisesRegex(TypeError, dit):
@@ -568,7 +568,7 @@ class Comparaison(AvecFichiers):
 
     def test_une_borne_affichee_nulle_n_exclut_pas_0(self):
         for bornes in ([0.0, 0.5], [-0.5, 0.0]):
-            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes, [0.5] * 6))
+            self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes, 6, 6))
 
     def test_les_cinq_plus_fortes_baisses(self):
         avant = self.positions("avant.json", [1, 2, 1, 1, 1, 3, 1])
