@@ -570,6 +570,9 @@ class Comparaison(AvecFichiers):
         for bornes in ([0.0, 0.5], [-0.5, 0.0]):
             self.assertIn("contient 0", retrieval_eval.interval_meaning(bornes, 6, 6))
 
+    def test_une_borne_presque_nulle_s_affiche_sans_signe_moins(self):
+        self.assertEqual(f"{retrieval_eval.rounded(-0.00004):+.4f}", "+0.0000")
+
     def test_les_cinq_plus_fortes_baisses(self):
         avant = self.positions("avant.json", [1, 2, 1, 1, 1, 3, 1])
         apres = self.positions("apres.json", [2, 3, 0, 1, 4, 4, 5])
@@ -832,6 +835,7 @@ class Erreurs(AvecFichiers):
         self.refuse_run(bonnes + '{"query_id": "q4"\n', f"run : ligne 4 : {attendu}")
         mauvais = '{"query_id": "q4", "results": [{"corpus_id": ["d"]}]}'
         self.refuse_run(mauvais, f"run : ligne 1 : {attendu}")
+        self.refuse_run('{"query_id": ' + "[" * 100_000, f"run : ligne 1 : {attendu}")
 
     def test_run_json(self):
         attendu = "question « q1 » : {document: nombre} est attendu, et non"
@@ -889,6 +893,14 @@ class Erreurs(AvecFichiers):
         out, err = self.script(self.exercice("a.json", [["bon_1"]]))
         self.assertIn("comparez « bon_1 » et « bon »", err)
 
+    def test_les_identifiants_cites_sont_un_document_trouve_et_un_attendu(self):
+        # q1 n'attend rien, q2 n'a rien trouvé : seule q3 a de quoi citer.
+        run = self.file("run", {"q1": {"x": 1}, "q2": {}, "q3": {"doc3_a": 1}})
+        qrels = self.file("qrels", {"q1": {"x": 0}, "q2": {"doc2": 1}, "q3": {"doc3": 1}})
+        out, err = self.script(run, "--qrels", qrels)
+        self.assertRegex(out, r"MRR +0\.0000")
+        self.assertIn("comparez « doc3_a » et « doc3 » : mêmes identifiants ?", err)
+
     def test_sans_fichier_l_exemple(self):
         self.assertEqual(self.script()[0], EXEMPLE)
         example = json.loads(self.script("--json")[0])
@@ -927,6 +939,10 @@ class Erreurs(AvecFichiers):
         err = self.script(self.file("q", {"é" * 61: 1}), code=2)[1]
         self.assertIn("« " + "é" * 59 + "… »", err)
         self.assertIn("« " + "é" * 60 + " »", self.script(self.file("q", {"é" * 60: 1}), code=2)[1])
+
+    def test_un_nom_lisible_est_cite_tel_quel(self):
+        err = self.script(self.file("q", {"C:\\l'été": 1}), code=2)[1]
+        self.assertIn("« C:\\l'été » :", err)
 
     def test_terminal_qui_n_est_pas_en_utf_8(self):
         data = {"questions": ["É"], "resultats": [["→"]], "documents_pertinents": {"É": "→"}}
