@@ -321,7 +321,7 @@ QRELS = {
 
 
 def text_blocks(file, layouts):
-    """Les blocs d'un fichier en colonnes, dont le nombre dit le format."""
+    """Les blocs d'un fichier en colonnes : leur nombre, constant, dit le format du fichier."""
     width = current = block = ranks = None  # `current` : la question du bloc, en octets
     for row, line in enumerate(file, 1):
         columns = line.split()
@@ -354,7 +354,7 @@ def text_blocks(file, layouts):
                 yield without_ranks(block) if ranks else block
             current = question
             documents, numbers = [], []
-            block = Block(decoded(question, row), documents, numbers)
+            block = Block(decoded(question, row), documents, numbers)  # que ses lignes rempliront
             ranks = layouts is RUN and width == 3  # tant qu'aucun nombre n'a de décimales
         documents.append(identifier)
         numbers.append(number)
@@ -513,10 +513,10 @@ def evaluate(path, qrels):
         names = f"{quoted(answers[-1].question)} dans l'un, {known} dans l'autre"
         found = f"aucune de ses questions n'est dans --qrels ({names} : mêmes identifiants ?)"
         raise Erreur(f"{path} : {found}")
-    comparable = [answer for answer in judged if answer.first is not None and answer.relevant]
-    if comparable and not any(answer.position for answer in judged):
-        names = f"{quoted(comparable[0].first)} et {quoted(min(comparable[0].relevant))}"
-        advice = f"comparez {names} : mêmes identifiants ?"
+    citable = [answer for answer in judged if answer.first is not None and answer.relevant]
+    if citable and not any(answer.position for answer in judged):
+        found, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
+        advice = f"comparez {found} et {expected} : mêmes identifiants ?"
         warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
     if is_run:  # les questions jugées que le run ne contient pas comptent aussi
         absent = qrels.keys() - {answer.question for answer in judged}
@@ -636,7 +636,6 @@ def compare(paths, sides, k):
 
 # --- 5. L'écran et la ligne de commande
 
-
 EXAMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
@@ -645,7 +644,6 @@ Hit Rate@{k} : {hit_rate} (part des questions dont le bon document est dans les 
 MRR : {mrr} ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help"""
-
 
 COUNT_NAMES = {  # les nombres d'un bilan, tels que l'écran les nomme
     "questions": "questions",
@@ -687,9 +685,9 @@ def comparison_lines(avant, apres, comparison, k):
         lines.append(f"  {name} : position {old['position']} → {new['position'] or 'absent'}")
     changed = {"mrr": up + down, "hit_rate": sum(old["hit"] != new["hit"] for old, new in pairs)}
     for measure, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
-        difference, bounds = comparison[measure].values()
-        meaning = interval_meaning(bounds, changed[measure], len(pairs))
-        lines.append(f"{name} : écart {difference:+.4f}, {meaning}.")
+        found = comparison[measure]
+        meaning = interval_meaning(found["interval"], changed[measure], len(pairs))
+        lines.append(f"{name} : écart {found['difference']:+.4f}, {meaning}.")
     return lines
 
 
