@@ -519,6 +519,8 @@ def run_eval(cases: list, prompt: str, passages=1, ask=ask, **options) -> dict:
 
 # --- 5. La comparaison, et ce qu'elle permet de conclure
 
+FEWEST = 6  # cas à comparer : avec moins, ni intervalle ni conclusion
+
 
 def interval(gaps):
     """L'intervalle à 95 % de l'écart moyen, (bas, haut), d'après un écart par cas ; None sous six
@@ -526,7 +528,7 @@ def interval(gaps):
     2, 3, 4, 5 et 6 ont pour moyenne 3,5, pour écart type 1,87, et donnent de 1,55 à 5,45."""
     gaps = [round(gap, 9) for gap in gaps]  # sans les erreurs d'arrondi des calculs
     n = len(gaps)
-    if n < 6 or len(set(gaps)) == 1:
+    if n < FEWEST or len(set(gaps)) == 1:
         return None
     student = 1.96 + 2.37 / (n - 1) + 2.82 / (n - 1) ** 2  # son quantile à 97,5 %, à 1 % près
     margin = student * stdev(gaps) / sqrt(n)
@@ -547,9 +549,9 @@ def cases_needed(gaps):
     et 1,92 corrige les petits nombres : Guenther, « Sample Size Formulas for Normal Theory T
     Tests », 1981."""
     goal = GOALS["moyenne"]
-    if len(gaps) < 6 or goal <= 0:
+    if len(gaps) < FEWEST or goal <= 0:
         return None
-    return max(6, ceil((2.8016 * stdev(gaps) / goal) ** 2 + 1.92))
+    return max(FEWEST, ceil((2.8016 * stdev(gaps) / goal) ** 2 + 1.92))
 
 
 def changes_between(old_means, new_means):
@@ -637,8 +639,9 @@ def goal_sentence(comparison):
 
 def beyond_sentence(first, second, comparison):
     """Ce que ces cas permettent de dire des autres, ceux que l'on n'a pas évalués."""
-    if comparison["cases"] < 6:
-        return "Pour d'autres cas, on ne peut rien conclure : il en faut au moins 6 à comparer."
+    if comparison["cases"] < FEWEST:
+        wanted = f"il en faut au moins {FEWEST} à comparer"
+        return f"Pour d'autres cas, on ne peut rien conclure : {wanted}."
     if comparison["interval"] is None:
         return "Pour d'autres cas, pas d'intervalle : tous ces cas ont le même écart."
     low, high = comparison["interval"]

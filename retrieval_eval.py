@@ -4,7 +4,7 @@
 On lui donne ce que la recherche a trouvé avant un changement (par exemple l'affinage du modèle
 d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon document
 est dans les k premiers) et le MRR (la moyenne des 1/position du premier bon document, 0 s'il est
-absent), puis dit si l'écart dépasse le hasard.
+absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart dépasse le hasard.
 
     python3 retrieval_eval.py                          l'exemple de l'exercice
     python3 retrieval_eval.py avant.json               un seul fichier
@@ -50,6 +50,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import shlex
 import sys
 import zlib
@@ -241,7 +242,7 @@ def interval(gaps):
     égaux. Rend (bas, haut). Arrondir à 9 décimales évite de prendre un arrondi pour un écart."""
     gaps = [round(gap, 9) for gap in gaps]
     n = len(gaps)
-    if n < 6 or len(set(gaps)) == 1:
+    if n < FEWEST or len(set(gaps)) == 1:
         return None
     student = 1.96 + 2.37 / (n - 1) + 2.82 / (n - 1) ** 2  # le quantile à 97,5 %, à 1 % près
     margin = student * stdev(gaps) / sqrt(n)
@@ -416,7 +417,8 @@ def json_blocks(file):
         raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
-        raise Erreur(f"le JSON est invalide à la {place}, corrigez-le") from None
+        advice = "une virgule, un guillemet ou un crochet y est de trop, ou y manque"
+        raise Erreur(f"le JSON est invalide à la {place}, {advice}") from None
     except RecursionError:
         raise Erreur("le JSON est trop imbriqué") from None
     if "resultats" in data or "documents_pertinents" in data:
@@ -723,7 +725,13 @@ def parse(argv):
     """Les options de la ligne de commande ; lève `Erreur`, argparse parlant anglais."""
 
     def refuse(message):
-        fault = "une option est inconnue, ou un argument manque ou est de trop"
+        fault = "une option ou un argument est de trop"
+        unknown = re.fullmatch("unrecognized arguments: (.+)", message)
+        incomplete = re.fullmatch("argument (.+): expected .+", message)
+        if unknown:
+            fault = f"argument inconnu, {unknown[1]}"
+        elif incomplete:
+            fault = f"il manque une valeur après {incomplete[1]}"
         typed = shlex.join(["retrieval_eval.py", *argv])
         raise Erreur(f"commande refusée, {fault} : « {typed} » ; voyez --help")
 
