@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Évaluer une recherche documentaire : retrouve-t-elle mieux les bons documents qu'avant ?
 
-On lui donne ce que la recherche a trouvé avant un changement (par exemple l'affinage du modèle
-d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon document
-est dans les k premiers) et le MRR (la moyenne des 1/position du premier bon document, 0 s'il est
-absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart dépasse le hasard.
+On donne à ce script ce que la recherche a trouvé avant un changement (par exemple l'affinage du
+modèle d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon
+document est dans les k premiers) et le MRR (la moyenne des 1/position du premier bon document, 0
+s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart dépasse le hasard.
 
     python3 retrieval_eval.py                          l'exemple de l'exercice
     python3 retrieval_eval.py avant.json               un seul fichier
@@ -35,11 +35,11 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     JSON                   {"q1": {"d2": 1}}
 
 Un score plus grand est meilleur ; les scores égaux (en simple précision) se départagent par le nom
-du document, décroissant, comme dans trec_eval. Les lignes d'une question se suivent. Toutes les
-questions jugées comptent, même absentes du run ; les autres sont écartées. Le bilan compte les
-questions sans résultat (aucun document trouvé), sans jugement (écartées), et celles où il n'y a
-rien à trouver (aucun document pertinent : elles comptent 0) ; la profondeur est le plus grand
-nombre de documents d'une question.
+du document, décroissant, comme dans trec_eval. Les lignes d'une question doivent se suivre. Toutes
+les questions jugées comptent, même absentes du run ; une question du run sans jugement est écartée.
+Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement (écartées), et
+celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour 0) ; la profondeur
+est le plus grand nombre de documents d'une question.
 
 Codes de sortie : 0, le bilan est affiché ; 2, une commande ou un fichier est incorrect, ou la
 sortie est impossible ; 130, le programme a été interrompu.
@@ -62,7 +62,7 @@ from numbers import Number
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-# --- 1. L'exercice
+# --- 1. L'exercice : écrire evaluer_retrieval
 
 
 def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
@@ -70,7 +70,7 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
 
     `questions` : une liste de chaînes. `resultats` : pour chacune, la liste de ses documents, du
     plus au moins pertinent. `documents_pertinents` : {question: document}, ou plusieurs, en liste
-    ou en ensemble : le premier trouvé compte. `k` : la profondeur du Hit Rate ; le MRR (Voorhees,
+    ou en ensemble : le premier trouvé compte. `k` : où s'arrête le Hit Rate ; le MRR (Voorhees,
     « The TREC-8 Question Answering Track Report », 1999) regarde toute la liste. Le dénominateur
     est toujours le nombre de questions.
 
@@ -92,14 +92,12 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     positions = []
     for question, documents in zip(questions, resultats):
         relevant = documents_pertinents.get(question)
-        if type(relevant) is not str or type(documents) is not list:
-            position = position_of(question, documents, relevant)
-        elif relevant in documents:  # un texte dans une liste, le cas courant : vite
-            position = documents.index(relevant) + 1
+        if type(relevant) is str and type(documents) is list:  # le cas courant : vite
+            position = documents.index(relevant) + 1 if relevant in documents else 0
         else:
-            position = 0
+            position = position_of(question, documents, relevant)
         positions.append(position)
-    if not any(positions):
+    if not any(positions):  # rien de trouvé : a-t-on confondu le nombre 7 et le texte « 7 » ?
         check_kinds(resultats, map(documents_pertinents.get, questions))
     return measures(questions, positions, k)
 
@@ -111,12 +109,12 @@ def position_of(question, documents, relevant):
     if isinstance(relevant, dict):
         expected = "un document pertinent, ou une liste de documents, est attendu"
         raise TypeError(f"question {quoted(question)} : {expected}")
-    relevant = several(relevant)
-    if not relevant:
+    relevant_documents = as_list(relevant)
+    if not relevant_documents:
         advice = "ajoutez-le à documents_pertinents, ou retirez la question"
         raise ValueError(f"la question {quoted(question)} n'a pas de document pertinent, {advice}")
     for position, document in enumerate(documents, 1):
-        if document in relevant:
+        if document in relevant_documents:
             return position
     return 0
 
@@ -126,21 +124,20 @@ def is_list(value):
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict, set, frozenset))
 
 
-def several(relevant):
-    """Les documents pertinents d'une question, en liste, qu'il y en ait un, plusieurs ou aucun."""
-    if relevant is None:
+def as_list(value):
+    """[] pour None, la liste d'une liste ou d'un ensemble, et [value] pour le reste."""
+    if value is None:
         return []
-    if is_list(relevant) or isinstance(relevant, (set, frozenset)):
-        return list(relevant)
-    return [relevant]
+    if is_list(value) or isinstance(value, (set, frozenset)):
+        return list(value)
+    return [value]
 
 
-def check_kinds(results, expected):
-    """Rien n'a été trouvé : lève TypeError si les identifiants sont de deux types, comme le nombre
-    7 et le texte « 7 »."""
+def check_kinds(results, all_relevant):
+    """Lève TypeError si les documents trouvés et attendus n'ont pas d'identifiants du même type."""
     found = {kind(document): document for documents in results for document in documents}
-    wanted = {kind(document): document for relevant in expected for document in several(relevant)}
-    if found and wanted and not found.keys() & wanted.keys():
+    wanted = {kind(document): document for some in all_relevant for document in as_list(some)}
+    if found and found.keys().isdisjoint(wanted):  # {"un nombre": 7} et {"un texte": "7"}
         one, other = next(iter(found.values())), next(iter(wanted.values()))
         fault = "aucun document pertinent n'est trouvé, et les identifiants sont de deux types"
         names = f"{quoted(one)} ({kind(one)}) dans resultats, {quoted(other)} ({kind(other)})"
@@ -172,15 +169,15 @@ def mean_reciprocal_rank(positions, k=inf):
 
 def measures(questions, positions, k):
     """Ce que rend `evaluer_retrieval`, une fois les positions connues."""
-    models = {}  # le détail de chaque position, que l'on copie : les écrire tous est plus lent
+    samples = {}  # {position: son détail}, à recopier : c'est plus rapide que de les écrire tous
     for position in set(positions):
-        models[position] = {
+        samples[position] = {
             "question": "",
             "position": position,
             "hit": 0 < position <= k,
             "reciprocal_rank": 1 / position if position else 0.0,
         }
-    details = [models[position].copy() for position in positions]
+    details = [samples[position].copy() for position in positions]
     for detail, question in zip(details, questions):
         detail["question"] = question
     mrr = mean_reciprocal_rank(positions)
@@ -199,7 +196,7 @@ def quoted(value):
 
 # --- 2. Comparer l'avant et l'après
 
-FEWEST = 6  # le nombre de questions changées à partir duquel on donne un intervalle
+FEWEST = 6  # questions qui ont changé : avec moins, pas d'intervalle
 
 
 def comparer_retrieval(avant, apres) -> dict:
@@ -221,16 +218,16 @@ def comparer_retrieval(avant, apres) -> dict:
             raise ValueError(f"la question n° {number} n'est pas la même : {names}")
     gaps = {
         "mrr": [new["reciprocal_rank"] - old["reciprocal_rank"] for old, new in pairs],
-        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],
+        "hit_rate": [new["hit"] - old["hit"] for old, new in pairs],  # 1, 0 ou -1
     }
     comparison = {}
     for measure, changes in gaps.items():
-        changed = sum(change != 0 for change in changes)
-        bounds = interval(changes) if changed >= FEWEST else None
-        if bounds is not None:
-            bounds = [rounded(bound) for bound in bounds]
         difference = rounded(apres[measure] - avant[measure])
-        comparison[measure] = {"difference": difference, "interval": bounds}
+        comparison[measure] = {"difference": difference, "interval": None}
+        bounds = interval(changes)
+        changed = sum(change != 0 for change in changes)
+        if bounds is not None and changed >= FEWEST:
+            comparison[measure]["interval"] = [rounded(bound) for bound in bounds]
     comparison["hausse"] = sum(gap > 0 for gap in gaps["mrr"])
     comparison["baisse"] = sum(gap < 0 for gap in gaps["mrr"])
     comparison["stable"] = sum(gap == 0 for gap in gaps["mrr"])
@@ -272,11 +269,20 @@ class Block(NamedTuple):
     question: str
     documents: list  # dans l'ordre du fichier
     numbers: list | None = None  # leurs scores ou, dans des jugements, leurs pertinences
-    relevant: frozenset | None = None  # les documents pertinents
+    relevant: frozenset | None = None  # ceux qu'il fallait trouver ; fichier de l'exercice seul
+
+
+# Les colonnes des fichiers texte, selon leur nombre.
+RUN = {6: "question Q0 document rang score nom", 3: "question document nombre"}
+QRELS = {
+    4: "question 0 document pertinence",
+    3: "question document pertinence",
+    2: "question document",
+}
 
 
 def read_blocks(path, layouts):
-    """Ouvre un fichier et rend ses blocs, un par un ; `layouts` dit les colonnes admises."""
+    """Ouvre un fichier et rend ses blocs, un par un ; `layouts` : RUN ou QRELS."""
     try:
         with open(path, "rb", buffering=1 << 20) as file:
             if file.peek(2)[:2] == b"\x1f\x8b":  # la signature de gzip
@@ -312,18 +318,9 @@ def system_error(error):
     return SYSTEM_ERRORS.get(error.errno, f"le système répond « {error.strerror or error} »")
 
 
-# Les colonnes des fichiers texte, selon leur nombre.
-RUN = {6: "question Q0 document rang score nom", 3: "question document nombre"}
-QRELS = {
-    4: "question 0 document pertinence",
-    3: "question document pertinence",
-    2: "question document",
-}
-
-
 def text_blocks(file, layouts):
     """Les blocs d'un fichier en colonnes : leur nombre, constant, dit le format du fichier."""
-    width = current = block = ranks = None  # `current` : la question du bloc, en octets
+    width = current = block = integers = None  # `current` : la question du bloc, en octets
     for row, line in enumerate(file, 1):
         columns = line.split()
         if not columns:  # une ligne vide
@@ -346,34 +343,35 @@ def text_blocks(file, layouts):
                 text = b"1"
             identifier = document.decode()
             number = float(text)
-        except ValueError:  # trop ou trop peu de colonnes, un nombre illisible
+            if isnan(number):
+                raise ValueError
+        except ValueError:  # mauvais nombre de colonnes, nombre illisible, nom pas en UTF-8
             raise unexpected(row, line, layouts[width]) from None
-        if isnan(number):
-            raise unexpected(row, line, layouts[width])
         if question != current:
             if block is not None:
-                yield without_ranks(block) if ranks else block
+                yield without_ranks(block) if integers else block
             current = question
             documents, numbers = [], []
             block = Block(decoded(question, row), documents, numbers)  # que ses lignes rempliront
-            ranks = layouts is RUN and width == 3  # tant qu'aucun nombre n'a de décimales
+            integers = layouts is RUN and width == 3  # si tous le sont, ce sont des rangs
         documents.append(identifier)
         numbers.append(number)
-        ranks = ranks and text.lstrip(b"+-").isdigit()
+        integers = integers and text.lstrip(b"+-").isdigit()
     if width is None:
         raise Erreur("le fichier est vide")
     if block is not None:
-        yield without_ranks(block) if ranks else block
+        yield without_ranks(block) if integers else block
 
 
 def without_ranks(block):
-    """Le bloc d'une question dont les nombres sont des rangs : l'ordre du fichier suffit."""
+    """Le bloc d'une question dont les nombres sont des rangs : l'ordre du fichier suffit. Lève
+    `Erreur` s'ils ne peuvent pas en être."""
     ranks = block.numbers
     increasing = all(a < b for a, b in zip(ranks, ranks[1:]))
     if ranks[0] not in (0, 1) or not increasing:
-        rule = "des rangs, qui commencent à 0 ou 1 et augmentent ; un score a des décimales"
-        found = f"question {quoted(block.question)} : les entiers de la troisième colonne"
-        raise Erreur(f"{found} sont {rule}")
+        fault = "les entiers de la troisième colonne ne sont pas des rangs"
+        rule = "un rang part de 0 ou 1 et augmente, un score a des décimales"
+        raise Erreur(f"question {quoted(block.question)} : {fault} ; {rule}")
     return Block(block.question, block.documents)
 
 
@@ -417,8 +415,8 @@ def json_blocks(file):
         raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
-        advice = "une virgule, un guillemet ou un crochet y est de trop, ou y manque"
-        raise Erreur(f"le JSON est invalide à la {place}, {advice}") from None
+        advice = "il y manque une virgule, un guillemet ou un crochet, ou il y en a un de trop"
+        raise Erreur(f"le JSON est invalide à la {place} : {advice}") from None
     except RecursionError:
         raise Erreur("le JSON est trop imbriqué") from None
     if "resultats" in data or "documents_pertinents" in data:
@@ -441,7 +439,7 @@ def json_blocks(file):
 
 
 def unique(pairs):
-    """Un objet JSON ; une clé répétée en écraserait une autre sans un mot."""
+    """Le dictionnaire d'un objet JSON ; lève `Erreur` si une clé y est répétée."""
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
@@ -451,9 +449,10 @@ def unique(pairs):
 
 def check_names(names):
     """Lève TypeError si l'un de ces identifiants, lus dans du JSON, n'est pas un texte."""
-    for name in several(names):
+    for name in as_list(names):
         if type(name) is not str:
-            raise TypeError(f"un texte ou un nombre est attendu, et non {quoted(name)}")
+            wanted = "un identifiant doit être un texte ou un nombre"
+            raise TypeError(f"{wanted}, et non {quoted(name)}")
 
 
 def exercise_blocks(data):
@@ -464,15 +463,16 @@ def exercise_blocks(data):
     questions, results = data["questions"], data["resultats"]
     relevant = data["documents_pertinents"]
     try:
-        for names in [questions, *several(results)]:
-            check_names(names)
-        evaluer_retrieval(questions, results, relevant)
-        for names in relevant.values():
-            check_names(names)
+        check_names(questions)
+        for documents in as_list(results):
+            check_names(documents)
+        evaluer_retrieval(questions, results, relevant)  # pour ce qu'elle vérifie
+        for documents in relevant.values():
+            check_names(documents)
     except (TypeError, ValueError) as error:
         raise Erreur(error) from None
     for question, documents in zip(questions, results):
-        yield Block(question, documents, relevant=frozenset(several(relevant[question])))
+        yield Block(question, documents, relevant=frozenset(as_list(relevant[question])))
 
 
 def read_qrels(path):
@@ -481,7 +481,7 @@ def read_qrels(path):
     for question, documents, relevances, relevant in read_blocks(path, QRELS):
         if relevances is not None:
             relevant = [d for d, relevance in zip(documents, relevances) if relevance > 0]
-        if relevant is None:
+        elif relevant is None:  # des prédictions n'ont ni nombres ni documents pertinents
             raise Erreur(f"{path} : --qrels attend des jugements, et non des prédictions")
         qrels[question] = qrels.get(question, frozenset()).union(relevant)
     return qrels
@@ -498,13 +498,14 @@ class Answer(NamedTuple):
     position: int = 0  # celle du premier document pertinent, ou 0
     depth: int = 0  # combien de documents ont été trouvés
     first: str | None = None  # le premier d'entre eux, dans l'ordre du fichier
-    look: str = ""  # de quoi les scores ont l'air, selon `look_of`
+    look: str = ""  # l'allure des scores, selon `look_of`
 
 
 def evaluate(path, qrels):
-    """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend "questions", les
-    questions jugées, dans l'ordre alphabétique ; leurs "relevant" et leurs "positions" ; "counts",
-    les nombres du bilan ; "is_run", vrai si les jugements sont `qrels`."""
+    """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend un dictionnaire,
+    un côté (`side`) de la comparaison : "questions", les questions jugées, par ordre alphabétique ;
+    leurs "relevant" et leurs "positions" ; "counts", les nombres du bilan ; "is_run", vrai si les
+    jugements sont `qrels`."""
     answers, is_run = read_answers(path, qrels)
     warn_about_scores(path, {answer.look for answer in answers})
     if not answers:
@@ -512,13 +513,13 @@ def evaluate(path, qrels):
     judged = [answer for answer in answers if answer.relevant is not None]
     if not judged:
         known = quoted(min(qrels)) if qrels else "rien"
-        names = f"{quoted(answers[-1].question)} dans l'un, {known} dans l'autre"
-        found = f"aucune de ses questions n'est dans --qrels ({names} : mêmes identifiants ?)"
-        raise Erreur(f"{path} : {found}")
+        names = f"{quoted(answers[-1].question)} ici, {known} dans les jugements"
+        fault = "aucune de ses questions n'est dans --qrels"
+        raise Erreur(f"{path} : {fault} ({names} : mêmes identifiants ?)")
     citable = [answer for answer in judged if answer.first is not None and answer.relevant]
     if citable and not any(answer.position for answer in judged):
-        found, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
-        advice = f"comparez {found} et {expected} : mêmes identifiants ?"
+        first, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
+        advice = f"comparez {first} et {expected} : mêmes identifiants ?"
         warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
     if is_run:  # les questions jugées que le run ne contient pas comptent aussi
         absent = qrels.keys() - {answer.question for answer in judged}
@@ -531,16 +532,22 @@ def evaluate(path, qrels):
         "profondeur": max(answer.depth for answer in judged),
     }
     judged.sort(key=lambda answer: answer.question)
-    questions, relevant, positions, *_ = zip(*judged)
-    side = {"questions": questions, "relevant": relevant, "positions": positions}
-    return {**side, "counts": counts, "is_run": is_run}
+    return {
+        "questions": [answer.question for answer in judged],
+        "relevant": [answer.relevant for answer in judged],
+        "positions": [answer.position for answer in judged],
+        "counts": counts,
+        "is_run": is_run,
+    }
 
 
 def read_answers(path, qrels):
-    """Les réponses d'un fichier, dans son ordre, et vrai si c'est un run, que jugent `qrels`."""
-    answers, seen, is_run = [], set(), False
+    """Rend les réponses d'un fichier, dans son ordre, puis True si c'est un run, False sinon."""
+    answers = []
+    seen = set()
+    is_run = False
     for question, documents, scores, relevant in read_blocks(path, RUN):
-        if relevant is None:
+        if relevant is None:  # un run : ses jugements sont dans `qrels`
             is_run = True
             if qrels is None:
                 raise Erreur(f"{path} : c'est un run, donnez ses jugements avec --qrels")
@@ -558,20 +565,20 @@ def read_answers(path, qrels):
 
 
 def look_of(scores):
-    """De quoi les scores d'une question ont l'air, dans l'ordre du fichier : de "scores" si le
-    premier dépasse le dernier, sinon de "distances", à moins qu'ils ne soient tous "égaux"."""
+    """L'allure des scores d'une question, du premier document du fichier au dernier : "baisse",
+    comme il se doit, "égaux", ou "hausse", comme des distances ; "" s'il y en a moins de deux."""
     if scores is None or len(scores) < 2:
         return ""
     if scores[0] > scores[-1]:
-        return "scores"
-    return "égaux" if min(scores) == max(scores) else "distances"
+        return "baisse"
+    return "égaux" if min(scores) == max(scores) else "hausse"
 
 
 def warn_about_scores(path, looks):
-    """Avertit si, d'après ce qu'a dit `look_of` des questions, aucune n'a de vrais scores."""
-    if "scores" in looks:
+    """Avertit si, d'après les allures de ses questions (voir `look_of`), aucune n'est en baisse."""
+    if "baisse" in looks:
         return
-    if "distances" in looks:
+    if "hausse" in looks:
         warn(
             f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
             "dernier ; ces nombres sont-ils des distances ? Un score plus grand doit être "
@@ -593,7 +600,7 @@ def first_relevant(documents, scores, relevant):
     if scores is None:
         return 1 + min(documents.index(document) for document in found)
     best, name = max((scores[documents.index(document)], document) for document in found)
-    position = 1
+    position = 1  # sans trier : on compte les documents qui passent devant lui
     for score, document in zip(scores, documents):
         if score > best or (score == best and document > name):
             position += 1
@@ -602,7 +609,7 @@ def first_relevant(documents, scores, relevant):
 
 def warn(sentence):
     """Affiche une phrase sur la sortie d'erreur."""
-    if sys.stderr is not None:  # fermée, elle vaut None, et `print` écrirait sur l'autre
+    if sys.stderr is not None:  # une sortie fermée vaut None, et `print` écrirait sur l'autre
         with suppress(OSError):
             print(f"retrieval_eval.py : {sentence}", file=sys.stderr, flush=True)
 
@@ -621,17 +628,18 @@ def report_of(side, ks):
 def compare(paths, sides, k):
     """Compare deux fichiers évalués. Rend l'avant et l'après, tels qu'`evaluer_retrieval` les
     rendrait, et leur comparaison. Avertit s'ils n'ont pas la même profondeur."""
-    judged = [Counter(zip(side["questions"], side["relevant"])) for side in sides]
-    different = (judged[0] - judged[1]) + (judged[1] - judged[0])
+    first, second = (Counter(zip(side["questions"], side["relevant"])) for side in sides)
+    different = (first - second) or (second - first)  # une question peut être posée deux fois
     if different:
         question, _ = next(iter(different))
-        found = f"la question {quoted(question)} manque à l'un, ou n'y a pas les mêmes documents"
-        raise Erreur(f"{' et '.join(paths)} : {found} pertinents ; comparez les mêmes questions")
-    before, after = (side["counts"]["profondeur"] for side in sides)
-    if before != after:
-        depths = f"jusqu'à {before} documents par question avant, {after} après"
+        names = f"{' et '.join(paths)} : la question {quoted(question)}"
+        fault = "manque à l'un, ou n'y a pas les mêmes documents pertinents"
+        raise Erreur(f"{names} {fault} ; comparez les mêmes questions")
+    old_depth, new_depth = (side["counts"]["profondeur"] for side in sides)
+    if old_depth != new_depth:
+        depths = f"jusqu'à {old_depth} documents par question avant, {new_depth} après"
         advice = "les mesures ne se comparent pas. Gardez autant de documents des deux côtés."
-        warn(f"{depths} : au-delà de {min(before, after)}, {advice}")
+        warn(f"{depths} : au-delà de {min(old_depth, new_depth)}, {advice}")
     avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
     return avant, apres, comparer_retrieval(avant, apres)
 
@@ -675,7 +683,8 @@ def table(reports):
 
 
 def comparison_lines(avant, apres, comparison, k):
-    """Les lignes de la comparaison : mouvements, plus fortes baisses, incertitude, suite."""
+    """Les lignes de la comparaison : les questions qui ont changé, les plus fortes baisses, puis
+    l'écart de chaque mesure et son intervalle."""
     up, down, still = (comparison[name] for name in ("hausse", "baisse", "stable"))
     lines = [f"Questions en hausse : {up}, en baisse : {down}, stables : {still}"]
     if down:
@@ -694,23 +703,23 @@ def comparison_lines(avant, apres, comparison, k):
 
 
 def interval_meaning(bounds, changed, total):
-    """L'intervalle d'une mesure, et ce qu'il permet de dire ; sans lui, ce qui l'empêche."""
+    """L'intervalle d'une mesure et ce qu'il permet de dire, ou pourquoi il n'y en a pas."""
     if bounds is None and changed < FEWEST:
-        found = f"{changed} sur {total}, il en faut {FEWEST}"
-        return f"sans intervalle : trop peu de questions ont changé ({found})"
+        counts = f"{changed} sur {total}, il en faut au moins {FEWEST}"
+        return f"sans intervalle : trop peu de questions ont changé ({counts})"
     if bounds is None:
         return "sans intervalle : toutes les questions ont le même écart"
     low, high = bounds
     text = f"intervalle à 95 % de {low:+.4f} à {high:+.4f} ; il "
     if low > 0:
-        return text + "exclut 0 : la recherche fait mieux qu'avant, et pas seulement ici"
+        return text + "exclut 0 : la recherche fait mieux, et pas seulement sur ces questions"
     if high < 0:
-        return text + "exclut 0 : la recherche fait moins bien qu'avant, et pas seulement ici"
-    return text + "contient 0 : on ne sait pas si elle ferait mieux sur d'autres questions"
+        return text + "exclut 0 : la recherche fait moins bien, et pas seulement sur ces questions"
+    return text + "contient 0 : on ne sait pas si la recherche ferait mieux sur d'autres questions"
 
 
-def depth(text):
-    """Une profondeur donnée à --k."""
+def k_of(text):
+    """Une valeur de --k, en entier ; lève `Erreur`."""
     try:
         k = int(text)
     except ValueError:
@@ -729,17 +738,17 @@ def parse(argv):
         unknown = re.fullmatch("unrecognized arguments: (.+)", message)
         incomplete = re.fullmatch("argument (.+): expected .+", message)
         if unknown:
-            fault = f"argument inconnu, {unknown[1]}"
+            fault = f"argument inconnu : {unknown[1]}"
         elif incomplete:
             fault = f"il manque une valeur après {incomplete[1]}"
         typed = shlex.join(["retrieval_eval.py", *argv])
-        raise Erreur(f"commande refusée, {fault} : « {typed} » ; voyez --help")
+        raise Erreur(f"commande refusée ({fault}) : « {typed} » ; voyez --help")
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.error = refuse
     parser.add_argument("files", nargs="*")
     parser.add_argument("--qrels")
-    parser.add_argument("--k", type=depth, nargs="+")
+    parser.add_argument("--k", type=k_of, nargs="+")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-h", "--help", action="store_true")
     options = parser.parse_intermixed_args(argv)
@@ -747,7 +756,7 @@ def parse(argv):
     if count > 2:
         raise Erreur(f"un ou deux fichiers sont attendus, et non {count} ; voyez --help")
     if count == 0 and options.qrels is not None:
-        raise Erreur("--qrels : des jugements sans run à évaluer, ajoutez son fichier")
+        raise Erreur("--qrels : il y a des jugements, mais rien à juger ; ajoutez un run")
     return options
 
 
@@ -796,7 +805,7 @@ def main(argv=None):
             stream.reconfigure(errors="replace")  # une console sans UTF-8 affiche « ? »
     try:
         run(sys.argv[1:] if argv is None else argv)
-        print(end="", flush=True)
+        print(end="", flush=True)  # vide la sortie ici, où l'erreur est traitée
     except BrokenPipeError:  # « … | head » en a assez lu
         return 0
     except Erreur as error:
@@ -812,4 +821,4 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    os._exit(main())  # sans le second vidage de la sortie, qui échouerait encore en anglais
+    os._exit(main())  # sans le vidage final, dont l'échec s'afficherait en anglais

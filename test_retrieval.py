@@ -501,11 +501,11 @@ Questions en hausse : 7, en baisse : 1, stables : 0
 Les plus fortes baisses, à lire d'abord :
   « Q8 » : position 1 → absent
 MRR : écart +0.3125, intervalle à 95 % de -0.1293 à +0.7543 ; il contient 0 : \
-on ne sait pas si elle ferait mieux sur d'autres questions.
+on ne sait pas si la recherche ferait mieux sur d'autres questions.
 Hit Rate@1 : écart +0.7500, intervalle à 95 % de +0.1610 à +1.3390 ; il exclut 0 : \
-la recherche fait mieux qu'avant, et pas seulement ici.
+la recherche fait mieux, et pas seulement sur ces questions.
 """
-TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut 6)."
+TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut au moins 6)."
 EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
 retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de 1, les mesures ne \
@@ -547,19 +547,19 @@ class Comparaison(AvecFichiers):
         meilleur = self.phrases([2] * 6 + stables, [1] * 6 + stables, "--k", "5")
         # Les nombres sont ceux de test_six_questions_doivent_avoir_change.
         attendu = "MRR : écart +0.1875, intervalle à 95 % de +0.0543 à +0.3207 ; il exclut 0 : "
-        attendu += "la recherche fait mieux qu'avant, et pas seulement ici."
+        attendu += "la recherche fait mieux, et pas seulement sur ces questions."
         trop_peu = "Hit Rate@5 : écart +0.0000, " + TROP_PEU.format("0 sur 16")
         self.assertEqual(meilleur, [attendu, trop_peu])
         pire = self.phrases([1] * 6 + stables, [2] * 6 + stables, "--k", "1")
         # Hits : six de -1 sur seize, le double des écarts de rang.
-        fin = "il exclut 0 : la recherche fait moins bien qu'avant, et pas seulement ici."
+        fin = "il exclut 0 : la recherche fait moins bien, et pas seulement sur ces questions."
         attendu = [f"MRR : écart -0.1875, intervalle à 95 % de -0.3207 à -0.0543 ; {fin}"]
         attendu += [f"Hit Rate@1 : écart -0.3750, intervalle à 95 % de -0.6413 à -0.1087 ; {fin}"]
         self.assertEqual(pire, attendu)
         indecis = self.phrases([1, 1, 1, 2, 2, 2], [2, 2, 2, 1, 1, 1])
         # Écarts ±1/2 : écart type √(6/4 / 5) = 0,5477 ; marge 2,5468 × 0,5477 / √6 = 0,5695.
         attendu = "MRR : écart +0.0000, intervalle à 95 % de -0.5695 à +0.5695 ; il contient 0 : "
-        attendu += "on ne sait pas si elle ferait mieux sur d'autres questions."
+        attendu += "on ne sait pas si la recherche ferait mieux sur d'autres questions."
         self.assertEqual(indecis[0], attendu)
         egaux = self.phrases([2] * 6, [1] * 6, "--k", "1")
         self.assertEqual(egaux[0], "MRR : écart +0.5000, " + EGAUX)
@@ -709,7 +709,7 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "argument inconnu, --inconnu : « retrieval_eval.py --inconnu » ; voyez --help\n"
+        dit = "(argument inconnu : --inconnu) : « retrieval_eval.py --inconnu » ; voyez --help\n"
         self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
@@ -784,7 +784,7 @@ class Erreurs(AvecFichiers):
         run, qrels = self.file("run", RUNS["TREC"]), self.file("qrels", QRELS["TREC"])
         exercice = self.exercice("exercice.json", [["bon"]])
         self.refuse("run : c'est un run, donnez ses jugements avec --qrels", run)
-        self.refuse("--qrels : des jugements sans run à évaluer", "--qrels", qrels)
+        self.refuse("--qrels : il y a des jugements, mais rien à juger", "--qrels", qrels)
         dit = "est un fichier de l'exercice, qui contient déjà ses jugements ; retirez"
         self.refuse(dit, exercice, "--qrels", qrels)
         dit = "qrels : --qrels attend des jugements, et non des prédictions"
@@ -850,10 +850,10 @@ class Erreurs(AvecFichiers):
         self.refuse_run('{"a":' * 100_000, "run : le JSON est trop imbriqué")
 
     def test_questions_que_les_jugements_ignorent(self):
-        dit = "run : aucune de ses questions n'est dans --qrels (« zz » dans l'un, « q1 » dans "
-        self.refuse_run("zz Q0 d1 1 1.0 t\n", dit + "l'autre : mêmes identifiants ?)")
+        dit = "run : aucune de ses questions n'est dans --qrels (« zz » ici, « q1 » dans les "
+        self.refuse_run("zz Q0 d1 1 1.0 t\n", dit + "jugements : mêmes identifiants ?)")
         for rien in ("{}", "query-id corpus-id score\n"):
-            self.refuse_qrels(rien, "(« inconnue » dans l'un, rien dans l'autre :")
+            self.refuse_qrels(rien, "(« inconnue » ici, rien dans les jugements :")
 
     def test_fichier_de_l_exercice(self):
         vide = {"questions": [], "resultats": [], "documents_pertinents": {}}
@@ -867,10 +867,10 @@ class Erreurs(AvecFichiers):
             ([], [], [], "documents_pertinents : un dictionnaire"),
             (un, ["abc"], bon, "question « Q » : une liste"),
             (un, None, bon, "questions et resultats : deux listes"),
-            ([[]], [["bon"]], bon, "un texte ou un nombre est attendu, et non « [] »"),
-            (un, [[["bon", "x"]]], bon, "un nombre est attendu, et non « ['bon', 'x'] »"),
-            (un, [["bon", None]], bon, "un nombre est attendu, et non « None »"),
-            (un, [["bon"]], {"Q": ["bon", True]}, "un nombre est attendu, et non « True »"),
+            ([[]], [["bon"]], bon, "un identifiant doit être un texte ou un nombre, et non « [] »"),
+            (un, [[["bon", "x"]]], bon, "un texte ou un nombre, et non « ['bon', 'x'] »"),
+            (un, [["bon", None]], bon, "un texte ou un nombre, et non « None »"),
+            (un, [["bon"]], {"Q": ["bon", True]}, "un texte ou un nombre, et non « True »"),
         ]:
             data = {"questions": questions, "resultats": resultats}
             self.refuse(dit, self.file("ex", {**data, "documents_pertinents": pertinents}))
@@ -881,11 +881,13 @@ class Erreurs(AvecFichiers):
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
         self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
         self.refuse(
-            "commande refusée, argument inconnu, --inconnu a b : «", exercice, "--inconnu", "a b"
+            "commande refusée (argument inconnu : --inconnu a b) : «", exercice, "--inconnu", "a b"
         )
         self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
-        self.refuse("commande refusée, il manque une valeur après --k : «", exercice, "--k")
-        self.refuse("commande refusée, une option ou un argument est de trop", exercice, "--json=1")
+        self.refuse("commande refusée (il manque une valeur après --k) : «", exercice, "--k")
+        self.refuse(
+            "commande refusée (une option ou un argument est de trop)", exercice, "--json=1"
+        )
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):
