@@ -153,24 +153,24 @@ def kind(document):
     return f"de type {type(document).__name__}"
 
 
-def hit_rate(positions, k):
-    """La part des positions de 1 à k."""
-    counts = Counter(positions).items()  # compter d'abord chaque position est bien plus rapide
-    hits = sum(count for position, count in counts if 0 < position <= k)
-    return round(hits / len(positions), 4) if positions else 0.0
+def hit_rate(counts, k):
+    """La part des questions dont la position va de 1 à k ; `counts` dit combien de questions ont
+    chaque position : Counter({1: 12, 3: 5, 0: 3})."""
+    hits = sum(count for position, count in counts.items() if 0 < position <= k)
+    return round(hits / counts.total(), 4) if counts else 0.0
 
 
-def mean_reciprocal_rank(positions, k=inf):
-    """La moyenne des 1/position ; une position nulle ou au-delà de k compte pour 0."""
-    counts = Counter(positions).items()
-    ranks = fsum(count / position for position, count in counts if 0 < position <= k)
-    return round(ranks / len(positions), 4) if positions else 0.0
+def mean_reciprocal_rank(counts, k=inf):
+    """La moyenne des 1/position (voir `hit_rate`), où seules comptent les positions de 1 à k."""
+    ranks = fsum(count / position for position, count in counts.items() if 0 < position <= k)
+    return round(ranks / counts.total(), 4) if counts else 0.0
 
 
 def measures(questions, positions, k):
     """Ce que rend `evaluer_retrieval`, une fois les positions connues."""
+    counts = Counter(positions)
     samples = {}  # {position: son détail}, à recopier : c'est plus rapide que de les écrire tous
-    for position in set(positions):
+    for position in counts:
         samples[position] = {
             "question": "",
             "position": position,
@@ -180,8 +180,8 @@ def measures(questions, positions, k):
     details = [samples[position].copy() for position in positions]
     for detail, question in zip(details, questions):
         detail["question"] = question
-    mrr = mean_reciprocal_rank(positions)
-    return {"hit_rate": hit_rate(positions, k), "mrr": mrr, "details": details}
+    mrr = mean_reciprocal_rank(counts)
+    return {"hit_rate": hit_rate(counts, k), "mrr": mrr, "details": details}
 
 
 def quoted(value):
@@ -616,11 +616,11 @@ def warn(sentence):
 
 def report_of(side, ks):
     """Le bilan d'un fichier évalué, tel que --json l'affiche."""
-    positions = side["positions"]
+    counts = Counter(side["positions"])
     return {
-        "hit_rate": {k: hit_rate(positions, k) for k in ks},
-        "mrr_at_k": {k: mean_reciprocal_rank(positions, k) for k in ks},
-        "mrr": mean_reciprocal_rank(positions),
+        "hit_rate": {k: hit_rate(counts, k) for k in ks},
+        "mrr_at_k": {k: mean_reciprocal_rank(counts, k) for k in ks},
+        "mrr": mean_reciprocal_rank(counts),
         **side["counts"],
     }
 

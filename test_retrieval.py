@@ -130,9 +130,9 @@ class Fonction(unittest.TestCase):
         self.assertEqual((bilan["hit_rate"], bilan["mrr"]), (0.5, 0.4583))  # (1 + 1/2 + 1/3) / 4
 
     def test_au_rang_1_hit_rate_et_mrr_se_confondent(self):
-        positions = [1, 0, 3, 1, 2, 0, 7]
-        hit_rate = retrieval_eval.hit_rate(positions, 1)
-        self.assertEqual(hit_rate, retrieval_eval.mean_reciprocal_rank(positions, 1))
+        counts = Counter([1, 0, 3, 1, 2, 0, 7])
+        hit_rate = retrieval_eval.hit_rate(counts, 1)
+        self.assertEqual(hit_rate, retrieval_eval.mean_reciprocal_rank(counts, 1))
         self.assertEqual(hit_rate, 0.2857)  # 2 questions sur 7
 
     def test_k_vaut_5_si_on_ne_le_dit_pas(self):
