@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 from array import array
-from collections import UserList
+from collections import Counter, UserList
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
