@@ -11,8 +11,9 @@
     python3 eval_cv.py               l'évaluation entière : 3 cas, 2 prompts et 3 passages, soit
                                      18 résumés et 18 notations, donc 36 appels payants
 
-Il faut le paquet anthropic (pip install "anthropic>=0.77") et une clé dans ANTHROPIC_API_KEY.
-Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre sans rien repayer.
+Une vraie évaluation demande le paquet anthropic (pip install "anthropic>=0.77") et une clé dans
+ANTHROPIC_API_KEY. Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre sans
+rien repayer. Les options, avec leur valeur par défaut entre parenthèses :
 
   --cas FICHIER          les cas, une liste JSON de {"input": "le CV", "expected_focus": "ce que
                          le résumé doit faire ressortir"} ; par défaut, cases.json
@@ -28,16 +29,16 @@ Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre s
                          remplacent ses réglages
   --json                 le bilan en JSON sur la sortie standard
   --demo                 sans modèle : les résumés et les notes sont calculés
+  -h, --help             cette aide
 
 Codes de sortie : 0, le résultat est là ; 1, il en manque un (aucune note pour V1, ou aucun cas à
 comparer avec une autre version) ; 2, commande ou fichier incorrect, ou erreur qui condamne tous
 les appels ; 130, interruption.
-
-Les parties 1 à 5 du fichier répondent à un exercice de cours, qui impose les fonctions dont les
-arguments ont un type ; les parties 6 à 8 sont le journal, la démonstration et la ligne de commande.
-Dans outils/ : lire une évaluation en une page, mesurer l'accord avec le juge, évaluer par lots,
-faire écrire d'autres cas.
 """
+
+# Les parties 1 à 5 répondent à un exercice de cours, qui impose les fonctions dont les arguments
+# ont un type ; les parties 6 à 8 sont le journal, la démonstration et la ligne de commande. Dans
+# outils/ : une page à lire, la comparaison du juge avec vous, les lots, la création de cas.
 
 import argparse
 import errno
@@ -127,7 +128,7 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "modèle ou adresse inconnus, changez --modele et --juge, ou ANTHROPIC_BASE_URL (sans /v1)",
+    404: "modèle ou adresse inconnus, vérifiez --modele, --juge et ANTHROPIC_BASE_URL, sans /v1",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -203,8 +204,8 @@ def network_cause(error):
 
 def fault_of(error):
     """L'erreur à lever à la place d'une exception du SDK : `Arret` si tous les appels échoueraient
-    de même, et sinon `Impossible` ; un autre TypeError est une erreur de programmation, rendue
-    telle quelle."""
+    de même, et sinon `Impossible` ; un TypeError, sauf s'il manque une clé, est une erreur de
+    programmation, rendue telle quelle."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
             return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo")
@@ -235,7 +236,7 @@ def ask(params):
     except Exception as error:
         raise fault_of(error) from None
     if isinstance(message, str):  # le SDK rend ainsi la page d'un portail captif, par exemple
-        raise Impossible("ce n'est pas un message de l'API")
+        raise Impossible("la réponse n'est pas un message de l'API")
     return message
 
 
@@ -263,7 +264,7 @@ def complete_text(answer):
             stop = answer.stop_reason
             text = text_of(answer)
         except (TypeError, AttributeError):
-            raise Impossible("ce n'est pas un message de l'API") from None
+            raise Impossible("la réponse n'est pas un message de l'API") from None
         if stop == "max_tokens":
             raise Impossible(f"réponse tronquée à {MAX_TOKENS} tokens, réflexion comprise")
         if stop == "refusal":
@@ -350,8 +351,8 @@ def grade(case, summary, judge=MODEL, ask=ask):
 
 
 def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> dict | None:
-    """Comme `grade`, mais rend None si c'est impossible. L'exercice la demande ; la suite appelle
-    `grade`, pour connaître la cause."""
+    """Comme `grade`, mais rend None si c'est impossible. L'exercice demande cette fonction ; la
+    suite appelle `grade`, pour connaître la cause."""
     try:
         return grade(case, summary, judge, ask)
     except Impossible as cause:
@@ -402,7 +403,7 @@ def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) ->
 
 
 def run_versions(cases, prompts, answer, passages=1, paralleles=20, model=MODEL, judge=MODEL):
-    """Passe chaque prompt sur tous les cas, en parallèle ; `answer(version, passage, params)` fait
+    """Évalue chaque prompt sur tous les cas, en parallèle ; `answer(version, passage, params)` fait
     chaque appel. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le résultat (voir
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # ce que l'on rendra, mais chaque résultat y est encore à venir
@@ -505,8 +506,8 @@ def headline(report):
 
 def run_eval(cases: list, prompt: str, passages=1, ask=ask, **options) -> dict:
     """Évalue un prompt : affiche sa ligne de résultat, et rend {"results": […], "average": 6.89, …}
-    (voir `report_of`). Options : `model`, `judge`, `paralleles`. Lève `Arret`. L'exercice la
-    demande ; le programme, qui évalue plusieurs prompts à la fois, appelle `run_versions`."""
+    (voir `report_of`). Options : `model`, `judge`, `paralleles`. Lève `Arret`. L'exercice
+    demande cette fonction ; le programme, qui évalue plusieurs prompts, appelle `run_versions`."""
 
     def answer(version, passage, params):
         return ask(params)
@@ -572,7 +573,7 @@ def compare(first, second):
     deux :
         "cases": 12, leur nombre
         "before": {"moyenne": 6.89, "exactitude": 7.0, …}, "after": {…}
-        "difference": 1.55, "by_criteria": {"exactitude": 0.0, …}, ce dont elles changent
+        "difference": 1.55, "by_criteria": {"exactitude": 0.0, …}, leurs écarts
         "interval": [0.4, 2.7] ou None, "cases_needed": 18 ou None
         "goal_met": True
     et, sur tous les cas :
@@ -643,7 +644,7 @@ def beyond_sentence(first, second, comparison):
         wanted = f"il en faut au moins {FEWEST} à comparer"
         return f"Pour d'autres cas, on ne peut rien conclure : {wanted}."
     if comparison["interval"] is None:
-        return "Pour d'autres cas, pas d'intervalle : tous ces cas ont le même écart."
+        return "Pour d'autres cas, pas d'intervalle : tous les cas comparés ont le même écart."
     low, high = comparison["interval"]
     sentence = f"Pour d'autres cas : écart {comparison['difference']:+.2f}, "
     sentence += f"intervalle à 95 % de {low:+.2f} à {high:+.2f}. "
@@ -676,7 +677,7 @@ def comparison_lines(first, second, comparison):
     if not comparison["cases"]:
         return [verdict(first, second, comparison)]
     width = max(map(len, MEASURES)) + 2
-    lines = [f"{first} → {second} ; cas notés dans les deux versions : {comparison['cases']}"]
+    lines = [f"{first} → {second}, sur les seuls cas notés dans les deux : {comparison['cases']}"]
     lines.append(f"{'':{width}}{first:>6} {second:>6}   écart")
     for name, before in comparison["before"].items():
         after = comparison["after"][name]
@@ -763,8 +764,8 @@ def load_cases(path):
         cases = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
-        advice = "une virgule, un guillemet ou un crochet y est de trop, ou y manque"
-        raise Arret(f"{path} : le JSON est invalide à la {place}, {advice}") from None
+        advice = "il y manque une virgule, un guillemet ou un crochet, ou il y en a un de trop"
+        raise Arret(f"{path} : le JSON est invalide à la {place} : {advice}") from None
     except (ValueError, RecursionError):
         raise Arret(
             f"{path} : le JSON est trop imbriqué, ou un nombre y est trop grand : corrigez-le"
@@ -795,7 +796,7 @@ DEFAULTS = {  # le plan par défaut ; un plan dit ce qu'il faut évaluer, et com
 @dataclass
 class Journal:
     """Un journal, relu ou à créer. Chaque ligne du fichier est un objet JSON :
-    - {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES}, dont la dernière compte ;
+    - {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES} ; seule la dernière compte ;
     - {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
       que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé ;
     - {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} (outils/lots.py)."""
@@ -817,7 +818,7 @@ def call_key(version, passage, params):
 
 
 def count_message(journal, asked, message):
-    """Compte les tokens d'une réponse, et retient le modèle qui a répondu si c'en est un autre."""
+    """Compte les tokens d'une réponse, et retient le modèle qui a répondu si c'est un autre."""
     usage = message.get("usage")
     for name in journal.usage:
         if isinstance(usage, dict) and isinstance(usage.get(name), int):
@@ -900,13 +901,14 @@ def as_message(data):
 
 
 def check_answer(params, answer):
-    """Lève `Impossible` si la réponse à un appel est inutilisable, qu'elle soit résumé ou notes."""
+    """Lève `Impossible` si la réponse à un appel, un résumé ou des notes, est inutilisable."""
     read = notes_of if is_grading(params) else complete_text
     read(answer)
 
 
 def known_answer(journal, version, passage, params):
-    """La réponse d'un appel d'après le seul journal ; `Impossible` s'il n'en a pas d'utilisable."""
+    """La réponse d'un appel, d'après le seul journal ; lève `Impossible` si elle est inutilisable,
+    `PasDemande` s'il n'en a pas."""
     record = journal.answers.get(call_key(version, passage, params))
     if record is None:
         raise PasDemande
@@ -934,7 +936,7 @@ def answer_once(journal, ask, version, passage, params):
 
 
 def evaluate(plan, answer):
-    """Évalue ce que dit un plan (voir DEFAULTS) ; prend `answer` et rend ce que dit
+    """Évalue ce que dit un plan (voir DEFAULTS). `answer` et ce qui est rendu sont ceux de
     `run_versions`."""
     names = ("prompts", "passages", "paralleles", "model", "judge")
     options = {name: plan[name] for name in names}
@@ -989,9 +991,10 @@ def demo_ask(params):
 
 
 REFUSALS = {  # ce que dit argparse, et ce que l'on en dit
-    "unrecognized arguments: (.+)": "argument inconnu, {}",
+    "unrecognized arguments: (.+)": "argument inconnu : {}",
     "the following arguments are required: (.+)": "il manque {}",
     "argument (.+): expected .+": "il manque une valeur après {}",
+    "argument (.+): not allowed with .+": "{} ne va pas avec une autre option donnée",
 }
 
 
@@ -1005,7 +1008,7 @@ def parser_for(argv):
             found = re.fullmatch(english, message)
             if found:
                 fault = french.format(found[1])
-        raise Arret(f"commande refusée, {fault} : « {typed} » ; voyez --help")
+        raise Arret(f"commande refusée ({fault}) : « {typed} » ; voyez --help")
 
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
@@ -1047,13 +1050,14 @@ def plan_for(given, saved):
     if demo or plan["judge"] is None:
         plan["judge"] = plan["model"]
     if saved and demo != (saved["model"] == DEMO):
-        raise Arret("une démonstration et une vraie évaluation ne partagent pas un journal")
+        kinds = "une démonstration et une vraie évaluation ont chacune leur journal"
+        raise Arret(f"{kinds} : retirez --reprendre")
     return plan
 
 
 def new_journal(folder):
     """Le chemin d'un nouveau journal, dans un dossier que git ignore : il contiendra les CV."""
-    with system_errors(folder):
+    with system_errors(f"--sortie {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):
             (folder / ".gitignore").write_text("*\n")
@@ -1100,7 +1104,7 @@ def with_progress(ask, to_do):
         except Impossible:
             count("missing", lost_calls)
         except Exception:
-            pass  # `run_test_case` la lèvera, quand la réponse, payée, sera au journal
+            pass  # `run_test_case` lèvera cette erreur, quand la réponse payée sera au journal
         return answer
 
     return ask_and_count
@@ -1185,9 +1189,9 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     given = parse(argv)
     journal = load_journal(given["reprendre"]) if "reprendre" in given else Journal(None)
     if journal.batches and evaluate_journal is evaluate_directly:
-        lot = f"le lot {next(iter(journal.batches))} n'a pas rendu ses résultats, et"
-        advice = "serait payé deux fois ; reprenez ce journal avec outils/lots.py --reprendre"
-        raise Arret(f"{journal.path} : {lot} {advice}")
+        lot = f"ce journal attend encore les résultats d'un lot ({next(iter(journal.batches))})"
+        advice = "continuer ici le paierait deux fois ; reprenez-le avec outils/lots.py --reprendre"
+        raise Arret(f"{journal.path} : {lot}, et {advice}")
     if own_ask and journal.plan is None:  # le nom de la fonction tient lieu de nom de modèle
         given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
     plan = plan_for(given, journal.plan)
@@ -1238,7 +1242,9 @@ def show(given, journal, versions, restart):
         tell(f"Pour évaluer aussi les autres cas, en autant de passages : {restart}")
     page = Path(__file__).with_name("outils") / "page.py"
     if page.exists():
-        tell(f'Pour en faire une page à lire : "{sys.executable}" "{page}" "{journal.path}"')
+        tell(
+            f'Pour lire cette évaluation en une page : "{sys.executable}" "{page}" "{journal.path}"'
+        )
     usable = reports["V1"]["graded"] and all(c["cases"] for c in comparisons.values())
     return 0 if usable else 1
 

@@ -1,7 +1,7 @@
 """Les tests d'outils/accord.py : de vrais journaux, de vraies feuilles, et des valeurs refaites à
 la main. Les gestes communs sont ceux de test_eval_cv.py.
 
-python -m unittest test_accord
+python3 -m unittest test_accord
 """
 
 import csv
@@ -391,7 +391,8 @@ class Feuille(Accord):
         self.main(eval_cv.command, "--demo", "--cas", cases, "--sortie", str(folder))
         [journal] = folder.glob("*.jsonl")
         path = f"Journal : {Path('resultats') / journal.name}\n"
-        said = "Ce journal est une démonstration : aucun modèle n'a résumé ni noté.\n"
+        name = Path("resultats") / journal.name
+        said = f"{name} : une démonstration, où aucun modèle n'a résumé ni noté\n"
         self.assertEqual(self.tool("a.csv", "--exporter").stderr, said + path)
         given = ("--journal", str(Path("resultats") / journal.name))
         self.assertEqual(self.tool("b.csv", "--exporter", *given).stderr, path)
@@ -406,12 +407,12 @@ class Feuille(Accord):
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments, fault in [
             ([], "il manque FEUILLE"),
-            (["a.csv", "b.csv"], "argument inconnu, b.csv"),
-            (["a.csv", "--exportez"], "argument inconnu, --exportez"),
+            (["a.csv", "b.csv"], "argument inconnu : b.csv"),
+            (["a.csv", "--exportez"], "argument inconnu : --exportez"),
             (["a.csv", "--journal"], "il manque une valeur après --journal"),
         ]:
             err = self.main(accord.command, *arguments, code=2)[1]
-            self.assertIn(f"commande refusée, {fault} : « ", err)
+            self.assertIn(f"commande refusée ({fault}) : « ", err)
         err = self.accord("--exporter", "--nombre", "0", code=2)[1]
         self.assertIn("--nombre : un nombre entier de 1 à 9999 est attendu, et non « 0 »", err)
 
@@ -516,7 +517,9 @@ class Lecture(Accord):
         counts = [report["criteria"][name]["n"] for name in ("concision", "moyenne", "exactitude")]
         self.assertEqual((report["n"], counts), (12, [12, 0, 0]))
         self.assertEqual(report["comparison"]["V2"]["cases"], 0)
-        self.assertIn("V1 → V2 ; cas que vous avez notés dans les deux : 0\n", self.accord()[0])
+        self.assertIn(
+            "V1 → V2, sur les cas que vous avez notés dans les deux : 0\n", self.accord()[0]
+        )
 
     def test_une_ligne_plus_courte_que_l_en_tete_est_une_ligne_sans_note(self):
         self.fill(lambda text: "6")
@@ -544,7 +547,7 @@ class Lecture(Accord):
         self.save(rows)
         out, err = self.accord("--json")
         self.assertEqual(json.loads(out)["n"], 10)
-        self.assertIn("n'a pas de note du juge pour leur identifiant : 3, 5 ;", err)
+        self.assertIn("n'a pas de note du juge pour leur identifiant ;", err)
         self.assertEqual(err.count("ignorées"), 1)
 
     def test_une_feuille_d_un_autre_journal_n_a_rien_a_comparer(self):
@@ -648,10 +651,10 @@ moyenne          6   2.25   4.75  +2.50               -     2.50       0.00     
 exactitude       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
 concision        6   2.25   4.75  +2.50               -     2.50       0.00   0.53
 couverture       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
-Biais établis, car leur intervalle exclut 0 : aucun.
-L'accord, lui, se lit à la part à 1 point près et au kappa.
+Biais établis (ceux dont l'intervalle exclut 0) : aucun.
+Pour l'accord, lisez les deux dernières colonnes, « à 1 point » et « kappa ».
 
-V1 → V2 ; cas que vous avez notés dans les deux : 6
+V1 → V2, sur les cas que vous avez notés dans les deux : 6
 selon vous    : écart +2.50 ; intervalle à 95 % : +0.55 à +4.45
 selon le juge : écart +3.50 ; intervalle à 95 % : +1.55 à +5.45
 Le juge classe-t-il V1 et V2 comme vous ? Oui.
@@ -682,7 +685,7 @@ Vos plus grands désaccords :
         self.fill_by_case(lambda n: 3, lambda n: 3 + n)
         out = self.accord()[0]
         self.assertNotIn("désaccords", out)
-        self.assertIn("exclut 0 : aucun.", out)
+        self.assertIn("exclut 0) : aucun.", out)
 
     def test_une_justification_ne_commande_pas_le_terminal(self):
         self.justification = "Fidèle\u001b[2J\net\u0007 \u202elong."
@@ -703,20 +706,20 @@ Vos plus grands désaccords :
         self.assertIn("+3.50   +1.55 à +5.45", out)
         self.assertIn("-3.50   -5.45 à -1.55", out)
         self.assertIn(
-            "\nBiais établis, car leur intervalle exclut 0 : exactitude, concision.\n", out
+            "\nBiais établis (ceux dont l'intervalle exclut 0) : exactitude, concision.\n", out
         )
 
     def test_un_biais_dont_l_intervalle_contient_zero_n_est_pas_dit(self):
         self.fill_by_case(lambda n: 3 + (-1) ** n, lambda n: 3 + n + (-1) ** n)  # biais : ±1
         self.assertIn("-1.14 à +1.14", self.accord()[0])  # 0 ± 2,55 × √(6/5)/√6
-        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+        self.assertIn("exclut 0) : aucun.", self.accord()[0])
 
     def test_un_intervalle_etroit_qui_contient_zero_n_est_pas_un_biais(self):
         # Biais : ±0,25 ; 0 ± 2,55 × 0,25 × √(6/5)/√6 = 0 ± 0,28.
         gaps = {n: (-1) ** n / 4 for n in range(1, 7)}
         self.fill_by_case(lambda n: 3 + gaps[n], lambda n: 3 + n + gaps[n])
         self.assertIn("-0.28 à +0.28", self.accord()[0])
-        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+        self.assertIn("exclut 0) : aucun.", self.accord()[0])
 
     def test_un_intervalle_affiche_a_partir_de_zero_ne_l_exclut_pas(self):
         # Biais -0,5, 0, 1,5, 3, 3 et 3 : moyenne 10/6 = 1,667, variance (29,5 - 6 × 1,667²)/5 =
@@ -724,14 +727,14 @@ Vos plus grands désaccords :
         gaps = dict(enumerate((-0.5, 0, 1.5, 3, 3, 3), 1))
         self.fill_by_case(lambda n: 3 - gaps[n], lambda n: 3 + n - gaps[n])
         self.assertIn("+0.00 à +3.33", self.accord()[0])
-        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+        self.assertIn("exclut 0) : aucun.", self.accord()[0])
 
     def test_sous_six_cas_on_ne_conclut_pas(self):
         self.fill(lambda text: "1" if self.number(text) < 6 else "")
-        self.assertIn("exclut 0 : aucun.", self.accord()[0])
+        self.assertIn("exclut 0) : aucun.", self.accord()[0])
         self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
         expected = (
-            "On ne peut pas le dire si un intervalle manque ou contient 0 : notez d'autres cas."
+            "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas."
         )
         self.assertEqual(self.answer_to(), expected)
 
@@ -783,7 +786,9 @@ Vos plus grands désaccords :
 
     def test_le_sens_inverse(self):
         self.fill_by_case(lambda n: 9, lambda n: 9 - n)
-        expected = "Non, c'est l'inverse : précisez la grille avant de le croire."
+        expected = (
+            "Non, il les classe dans l'ordre inverse : précisez la grille avant de le croire."
+        )
         self.assertEqual(self.answer_to(), expected)
 
     def test_on_ne_peut_pas_dire_quand_un_des_deux_ecarts_peut_etre_nul(self):

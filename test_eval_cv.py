@@ -1,4 +1,4 @@
-"""Les tests de eval_cv.py : le vrai SDK face à un petit serveur local, de vrais fichiers, de vrais
+"""Les tests d'eval_cv.py : le vrai SDK face à un petit serveur local, de vrais fichiers, de vrais
 processus. Les valeurs de l'exercice d'abord, puis une règle par test.
 
 python3 -m unittest test_eval_cv
@@ -595,7 +595,7 @@ class AutreModele(WithApi):
     def test_la_reprise_se_fait_depuis_python(self):
         err = self.script("--limite", "1", ask=model)[1]
         self.assertIn(f"eval_cv.main(['--reprendre', {str(self.journal())!r}], ask=…)", err)
-        self.assertNotIn(sys.executable, err.partition("Pour en faire une page")[0])
+        self.assertNotIn(sys.executable, err.partition("Pour lire cette évaluation")[0])
 
     def test_un_message_du_sdk_convient_aussi(self):
         def ask(params):
@@ -912,7 +912,7 @@ class Comparaison(unittest.TestCase):
         comparison, text = self.compare([2, 5, None], [3, None, 10])
         self.assertEqual((comparison["cases"], comparison["difference"]), (1, 1.0))
         self.assertEqual(comparison["by_case"], [(2.0, 3.0), (5.0, None), (None, 10.0)])
-        self.assertIn("cas notés dans les deux versions : 1\n", text)
+        self.assertIn("sur les seuls cas notés dans les deux : 1\n", text)
 
     def test_aucun_cas_commun(self):
         comparison, text = self.compare([2, None], [None, 3])
@@ -1076,7 +1076,7 @@ class AuDelaDeCesCas(unittest.TestCase):
     def test_le_meme_ecart_partout(self):
         comparison = eval_cv.compare([graded(*[2] * 6)], [graded(*[4] * 6)])
         sentence = eval_cv.beyond_sentence("V1", "V2", comparison)
-        self.assertIn("pas d'intervalle : tous ces cas ont le même écart", sentence)
+        self.assertIn("pas d'intervalle : tous les cas comparés ont le même écart", sentence)
 
 
 class FichiersRefuses(WithApi):
@@ -1757,11 +1757,11 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("ou ANTHROPIC_BASE_URL (sans /v1) (HTTP 404 : « model: nope »)", err)
+        self.assertIn("et ANTHROPIC_BASE_URL, sans /v1 (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
-        self.assertIn("ou ANTHROPIC_BASE_URL (sans /v1)", self.script(code=2)[1])
+        self.assertIn("et ANTHROPIC_BASE_URL, sans /v1", self.script(code=2)[1])
 
     def test_un_reseau_coupe_en_route_laisse_des_causes_et_la_commande_de_reprise(self):
         eval_cv.client().max_retries = 0
@@ -1982,7 +1982,7 @@ class LigneDeCommande(WithApi):
     def test_la_commande_pour_en_faire_une_page(self):
         err = self.script("--demo")[1]
         path = HERE / "outils" / "page.py"
-        self.assertIn(f'page à lire : "{sys.executable}" "{path}" "{self.journal()}"\n', err)
+        self.assertIn(f'en une page : "{sys.executable}" "{path}" "{self.journal()}"\n', err)
 
     def test_un_nombre_incorrect_nomme_son_option_et_ce_qui_est_tape(self):
         for option in ("--passages", "--paralleles", "--limite"):
@@ -1994,16 +1994,16 @@ class LigneDeCommande(WithApi):
 
     def test_une_commande_refusee_est_montree_telle_que_tapee(self):
         for arguments, fault in [
-            (["--inconnu", "--demo"], "argument inconnu, --inconnu"),
-            (["fichier.json", "--demo"], "argument inconnu, fichier.json"),
-            (["--hel"], "argument inconnu, --hel"),
+            (["--inconnu", "--demo"], "argument inconnu : --inconnu"),
+            (["fichier.json", "--demo"], "argument inconnu : fichier.json"),
+            (["--hel"], "argument inconnu : --hel"),
             (["--cas"], "il manque une valeur après --cas"),
             (["--prompts", "--demo"], "il manque une valeur après --prompts"),
             (["--json=oui"], "une option ou un argument est de trop"),
         ]:
             typed = " ".join(arguments)
             err = self.refused(*arguments)
-            self.assertIn(f"commande refusée, {fault} : « ", err)
+            self.assertIn(f"commande refusée ({fault}) : « ", err)
             self.assertIn(f" {typed} » ; voyez --help", err)
 
     def test_l_aide_est_la_documentation_du_script(self):
@@ -2113,7 +2113,7 @@ Moyenne : 7.00/10 | exactitude : 8.00 | concision : 6.00 | couverture : 7.00 | \
 notations impossibles : 0
 Contrôles par code | trois points : 6 sur 6 | 25 mots au plus : 6 sur 6
 
-V1 → V2 ; cas notés dans les deux versions : 6
+V1 → V2, sur les seuls cas notés dans les deux : 6
                 V1     V2   écart
 moyenne       6.00   7.00   +1.00
 exactitude    8.00   8.00   +0.00

@@ -1,7 +1,7 @@
 """Les tests de deux outils : les lots, et la génération de cas. Le serveur et les gestes communs
 sont ceux de test_eval_cv.py.
 
-python -m unittest test_lots
+python3 -m unittest test_lots
 """
 
 import io
@@ -230,7 +230,7 @@ class Lots(WithBatches):
 
         self.api.item = without_message
         found = self.lots_json("--passages", "1", code=1)["versions"]
-        cause = "notation : ce n'est pas un message de l'API"
+        cause = "notation : la réponse n'est pas un message de l'API"
         self.assertEqual(found["V1"]["impossible"], {cause: 3})
 
     def test_une_reponse_inutilisable_n_est_payee_qu_une_fois_par_execution(self):
@@ -309,7 +309,7 @@ class Reprise(WithBatches):
         return line.decode() + err
 
     def test_tue_pendant_l_attente_il_retrouve_son_lot(self):
-        self.assertIn("Lot msgbatch_0 : 6 en cours", self.cut())
+        self.assertIn("Lot msgbatch_0 : 6 requêtes en cours", self.cut())
         self.assertIn("V1 : 7.67/10", self.resume()[0])
         self.assertEqual(self.sizes(), [6, 6])
 
@@ -323,7 +323,7 @@ class Reprise(WithBatches):
     def test_eval_cv_ne_reprend_pas_un_journal_dont_un_lot_est_en_cours(self):
         self.stop()
         err = self.script("--reprendre", str(self.journal()), code=2)[1]
-        self.assertIn("le lot msgbatch_0 n'a pas rendu ses résultats", err)
+        self.assertIn("attend encore les résultats d'un lot (msgbatch_0)", err)
         self.assertIn("outils/lots.py --reprendre", err)
         self.assertEqual(self.api.requests, [])
 
@@ -392,7 +392,7 @@ class Attente(WithBatches):
         "échec de l'appel, HTTP 529 : « panne [clé] »\n",
         "échec de l'appel, HTTP 500 : « panne [clé] »\n",
         "échec de l'appel : ",
-        "ce n'est pas une réponse de l'API\n",
+        "la réponse ne vient pas de l'API\n",
     ]
 
     def test_une_panne_de_l_etat_du_lot(self):
@@ -470,8 +470,8 @@ class Envoi(WithBatches):
 
     DOUBT = (
         "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers "
-        ": s'il y est, reprenez avec --trouve suivi de son identifiant, et rien ne sera repayé ; "
-        "s'il n'y est pas, reprenez avec --perdu inconnu."
+        ": s'il y est, ajoutez à la commande de reprise --trouve et son identifiant, et rien ne "
+        "sera repayé ; s'il n'y est pas, ajoutez-y --perdu inconnu."
     )
 
     def test_une_coupure_apres_l_envoi_laisse_un_doute(self):
@@ -491,7 +491,7 @@ class Envoi(WithBatches):
     def test_une_reponse_qui_n_est_pas_un_lot_laisse_un_doute(self):
         self.creation = lambda requests: PORTAL
         err = self.lots("--passages", "1", code=2)[1]
-        self.assertIn("envoi d'un lot : ce n'est pas une réponse de l'API. Un lot a peut-être", err)
+        self.assertIn("envoi d'un lot : la réponse ne vient pas de l'API. Un lot a peut-être", err)
 
     def test_un_refus_ne_laisse_pas_de_doute(self):
         tries = []
@@ -918,10 +918,10 @@ class GenererCas(WithApi):
             (["0", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « 0 »"),
             (["-3", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « -3 »"),
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
-            (["1", absent], f"FICHIER {absent} : ce fichier ou ce dossier n'existe pas"),
+            (["1", absent], f"dossier {absent.parent} : ce fichier ou ce dossier n'existe pas"),
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
-            (["1"], "commande refusée, il manque FICHIER : « "),
-            ([], "commande refusée, il manque N, FICHIER : « "),
+            (["1"], "commande refusée (il manque FICHIER) : « "),
+            ([], "commande refusée (il manque N, FICHIER) : « "),
         ]:
             out, err = self.generate(*arguments, code=2)
             self.assertIn(expected, err)

@@ -1,7 +1,7 @@
 """Les tests d'outils/page.py : de vrais journaux, faits face au serveur de test_eval_cv.py, et la
 page que l'outil en tire.
 
-python -m unittest test_page
+python3 -m unittest test_page
 """
 
 import json
@@ -33,9 +33,10 @@ def notes(mark):
 
 
 def texts(pattern, html):
-    """Ce que trouve une expression dans la page, sans balises et sans espaces insécables."""
+    """Ce que trouve une expression dans la page, sans balises et comme on le tape au clavier."""
     found = re.findall(pattern, html, re.DOTALL)
-    return [unescape(re.sub("<.*?>", "", text)).replace(SPACE, " ") for text in found]
+    typed = str.maketrans({SPACE: " ", "’": "'"})
+    return [unescape(re.sub("<.*?>", "", text)).translate(typed) for text in found]
 
 
 class Page(WithApi):
@@ -120,7 +121,7 @@ class Tableau(Page):
         html = self.page()
         rows = self.table(html)
         self.assertEqual([row[:2] for row in rows[1:]], [["3", "2,00"], ["1", "5,00"], ["2", "–"]])
-        self.assertIn("Les notes basses d&#x27;abord", html)
+        self.assertIn("Les notes basses d’abord", html)
 
     def test_les_ecarts_sont_ceux_des_notes_affichees(self):
         # 17/3 = 5,67 et 19/3 = 6,33 : l'écart affiché est 0,66, et non 2/3 arrondi à 0,67.
@@ -168,7 +169,7 @@ class TropDeCas(Page):
         self.assertEqual(texts("<h3 id=.*?>(.*?)</h3>", html), ["Cas n° 2", "Cas n° 3"])
         self.assertEqual([row[0] for row in self.table(html)[1:]], ["2", "1", "3"])
         self.assertEqual(re.findall('href="#(cas-.*?)"', html), ["cas-2", "cas-3"])
-        note = f"Seuls les 2{SPACE}cas aux plus grands écarts sont détaillés, sur 3{SPACE}cas."
+        note = f"Sur 3{SPACE}cas, seuls les 2 aux plus grands écarts sont détaillés."
         self.assertIn(note, html)
 
     def test_un_cas_sans_ecart_est_detaille_apres_ceux_dont_l_ecart_est_petit(self):
@@ -181,7 +182,7 @@ class TropDeCas(Page):
     def test_une_page_entiere_ne_dit_pas_qu_elle_est_coupee(self):
         self.evaluate({"CV un": [5, 5], "CV deux": [7, 2]})
         with patch.object(page, "SHOWN", 2):
-            self.assertNotIn("Seuls les", self.page())
+            self.assertNotIn("seuls les", self.page())
 
     def test_trois_cents_cas_sont_detailles_et_tous_sont_dessines(self):
         cases = [{"input": f"CV n° {n}", "expected_focus": "x"} for n in range(302)]
@@ -248,9 +249,7 @@ class Comparaisons(Page):
     def test_sans_cas_commun_il_n_y_a_qu_une_phrase(self):
         self.evaluate({"CV un": [5, None], "CV deux": [None, 5]}, code=1)
         html = self.page()
-        self.assertIn(
-            f"V1{SPACE}→ V2{SPACE}: aucun cas n&#x27;est noté dans les deux versions.", html
-        )
+        self.assertIn(f"V1{SPACE}→ V2{SPACE}: aucun cas n’est noté dans les deux versions.", html)
         self.assertNotIn("<svg", html)
         self.assertNotIn("objectif", html)
 
@@ -265,7 +264,7 @@ class Contexte(Page):
     def test_le_titre_donne_la_moyenne_de_chaque_version(self):
         self.evaluate({"CV un": [[9, 6, 8], None]}, code=1)  # (9 + 6 + 8) / 3 = 7,67
         html = self.page()
-        title = "Moyennes sur 10 : V1 7,67 ; V2 indisponible"
+        title = "Évaluation de prompts, moyennes sur 10 : V1 7,67 ; V2 indisponible"
         self.assertEqual(texts("<title>(.*?)</title>", html), [title])
         self.assertEqual(texts("<h1>(.*?)</h1>", html), [title])
 
@@ -344,8 +343,8 @@ class Cas(Page):
         [first, second] = texts("<article>(.*?)</article>", html)
         self.assertEqual(html.count("un poste\n"), 1)
         self.assertIn("</article><article>", html)
-        passed = "Contrôles par code : trois points, réussi ; 25 mots au plus, réussi"
-        failed = "Contrôles par code : trois points, échoué ; 25 mots au plus, échoué"
+        passed = "Contrôles par code : trois points, oui ; 25 mots au plus, oui"
+        failed = "Contrôles par code : trois points, non ; 25 mots au plus, non"
         marks = "Passage 1 : moyenne 4 · exactitude 4 · concision 4 · couverture 4Parce que."
         again = "Passage 3 : moyenne 7,67 · exactitude 9 · concision 6 · couverture 8Parce que."
         low = "Désaccord : la moyenne est sous 5, mais les contrôles par code passent."
@@ -435,10 +434,10 @@ class PageEntiere(Page):
     def test_tout_ce_qui_se_lit_dans_une_petite_page(self):
         self.evaluate({"CV un": [6, 4], "CV deux": [4, 7]})
         html = self.page().partition("</style>")[2].replace(str(self.folder) + os.sep, "")
-        read = re.sub(r"(<[^>]*>|\s)+", " ", unescape(html)).strip()
+        read = re.sub(r"(<[^>]*>|\s)+", " ", unescape(html)).strip().replace("’", "'")
         comparison = self.json("--reprendre", str(self.journal()))["comparison"]
         panel = "10 0 V1 V2 {} 5,00 → 5,50 (+0,50) ; cas en hausse : 1, en baisse : 1, stables : 0"
-        checks = "Contrôles par code : trois points, échoué ; 25 mots au plus, échoué"
+        checks = "Contrôles par code : trois points, non ; 25 mots au plus, non"
         grading = (
             "Passage 1 : moyenne {0} · exactitude {0} · concision {0} · couverture {0} Parce que."
         )
@@ -448,14 +447,14 @@ class PageEntiere(Page):
         means = "Moyenne : {0}/10 | exactitude : {0} | concision : {0} | couverture : {0} | "
         means += "notations impossibles : 0 Moyenne de chaque passage : {0} " + shares
         expected = [
-            "Moyennes sur 10 : V1 5,00 ; V2 5,50",
+            "Évaluation de prompts, moyennes sur 10 : V1 5,00 ; V2 5,50",
+            page.INTRODUCTION,
             "Résumés : claude-sonnet-5-5 ; notes : claude-sonnet-5-5",
             f"Cas : 2 ; passages : 1 ; journal : {self.journal().name}",
             "V1 → V2 V1 : 5,00/10 → V2 : 5,50/10 (+0,50)",
             eval_cv.goal_sentence(comparison).replace("+0.50", "+0,50"),
             eval_cv.beyond_sentence("V1", "V2", comparison),
-            "Ci-dessous, un trait par cas, en pointillé si sa note baisse ; le trait large est la "
-            "moyenne.",
+            page.HOW_TO_READ,
             *[panel.format(name) for name in ("moyenne", *CRITERIA)],
             "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un "
             "écart qui manque. Juge ≠ code : combien de fois la moyenne du juge dépasse 5 alors "
@@ -686,12 +685,13 @@ class Commande(Page):
         self.assertEqual(done.stdout, f"Page à lire : {Path('resultats') / second.stem}.html\n")
 
     def test_une_demonstration_le_dit_et_a_l_ecran_aussi_si_personne_ne_l_a_choisie(self):
-        said = "Ce journal est une démonstration : aucun modèle n'a résumé ni noté."
+        said = "une démonstration, où aucun modèle n'a résumé ni noté"
         self.script("--demo", "--passages", "1")
-        self.assertEqual(self.tool().stderr, said + "\n")
+        name = Path("resultats") / self.journal().name
+        self.assertEqual(self.tool().stderr, f"{name} : {said}\n")
         self.assertEqual(self.tool(str(self.journal())).stderr, "")
         html = self.journal().with_suffix(".html").read_text("utf-8")
-        self.assertIn(said, texts("</h1>\n<p>(.*?)</p>", html))
+        self.assertIn(f"C'est {said}.", texts("<p>(.*?)</p>", html))
 
     def test_une_vraie_evaluation_ne_se_dit_pas_une_demonstration(self):
         self.evaluate({"CV un": [5]})
@@ -709,7 +709,7 @@ class Commande(Page):
 
     def test_la_commande_que_donne_eval_cv_fait_la_page(self):
         err = self.script("--demo")[1]
-        command = re.search("Pour en faire une page à lire : (.*)", err)[1]
+        command = re.search("Pour lire cette évaluation en une page : (.*)", err)[1]
         path = HERE / "outils" / "page.py"
         self.assertEqual(command, f'"{sys.executable}" "{path}" "{self.journal()}"')
         done = self.tool(str(self.journal()))
@@ -727,7 +727,7 @@ class Commande(Page):
     def test_une_option_inconnue_est_refusee(self):
         done = self.tool("--couleur", "x.jsonl")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("commande refusée, argument inconnu, --couleur : « ", done.stderr)
+        self.assertIn("commande refusée (argument inconnu : --couleur) : « ", done.stderr)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "propre à Linux")
     def test_une_sortie_pleine_est_une_phrase_et_la_page_est_ecrite(self):

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Le juge note-t-il comme vous ? Compare ses notes à celles que vous donnez à l'aveugle, dans un
-tableur, à des résumés d'un journal d'eval_cv.py. N'appelle jamais l'API.
+"""Le juge note-t-il comme vous ? Compare ses notes à celles que vous donnez, à l'aveugle et dans un
+tableur, aux résumés d'un journal d'eval_cv.py. N'appelle jamais l'API.
 
     python3 outils/accord.py resultats/a_noter.csv --exporter    créer la feuille à remplir
     python3 outils/accord.py resultats/a_noter.csv               comparer, une fois remplie
+
+Entre les deux, notez chaque résumé dans un tableur, et enregistrez la feuille au format CSV UTF-8.
 
 La feuille réunit, pour les mêmes cas, un résumé de chaque version, mélangés et sans aucune note. Sa
 colonne « identifiant » sert à les retrouver. Elle contient les CV, donc des données personnelles :
@@ -16,6 +18,7 @@ gardez-la dans un dossier que git ignore.
   --nombre N          combien de résumés exporter (20) ; s'il y a trop peu de cas, la feuille prend
                       aussi les résumés des autres passages
   --json              la comparaison en JSON sur la sortie standard
+  -h, --help          cette aide
 
 Le biais est la note du juge moins la vôtre, et |écart| la même différence sans son signe. Un
 intervalle, à 95 %, compte chaque cas une fois ; il demande au moins 6 cas et des écarts qui
@@ -34,7 +37,7 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
@@ -95,7 +98,7 @@ def graded_rows(results):
     return graded
 
 
-def draw(graded, versions, number):
+def draw(graded, version_count, number):
     """Tire environ `number` lignes, toujours les mêmes, et les mélange. Un cas tiré donne un résumé
     de chaque version ; les autres passages ne servent qu'une fois tous les cas tirés."""
     rng = random.Random(0)
@@ -103,14 +106,15 @@ def draw(graded, versions, number):
     for row in graded:
         by_version = cases.setdefault(row.case, {})
         by_version.setdefault(row.version, []).append(row)
-    complete = [by_version for by_version in cases.values() if len(by_version) == versions]
-    sets_by_case = [zip(*by_version.values()) for by_version in complete]  # (une de V1, une de V2)…
-    sets = []
-    for turn in zip_longest(*sets_by_case):  # le premier ensemble de chaque cas, puis le deuxième…
-        present = [rows for rows in turn if rows]
-        rng.shuffle(present)
-        sets += present
-    drawn = list(chain(*sets[: max(1, number // versions)]))
+    turns = {}  # {0: un groupe par cas, (une ligne de V1, une de V2), 1: les groupes suivants, …}
+    for by_version in cases.values():
+        if len(by_version) == version_count:  # un résumé noté dans chaque version
+            for turn, group in enumerate(zip(*by_version.values())):
+                turns.setdefault(turn, []).append(group)
+    for groups in turns.values():
+        rng.shuffle(groups)
+    all_groups = chain(*turns.values())
+    drawn = list(chain(*list(all_groups)[: max(1, number // version_count)]))
     rng.shuffle(drawn)
     return drawn
 
@@ -126,7 +130,9 @@ def write_sheet(path, rows):
         for row in rows:
             case = row.result["case"]
             texts = (case["input"], case["expected_focus"], row.result["summary"])
-            cells = [BEFORE_FORMULA.sub("\\1\u200b", text) for text in texts]  # un invisible
+            cells = [
+                BEFORE_FORMULA.sub("\\1\u200b", text) for text in texts
+            ]  # une espace invisible
             blanks = [""] * len(CRITERIA)
             sheet.writerow([*cells, *blanks, row.id])
 
@@ -158,7 +164,7 @@ def export(path, journal, results, number):
 
 
 def read_lines(path):
-    """Les lignes d'une feuille qui ne sont pas vides, avec leur numéro dans le tableur : [(2,
+    """Les lignes non vides d'une feuille, avec leur numéro dans le tableur : [(2,
     {"exactitude": "7,5", …, "identifiant": "id3f0c81e22b9a", …}), …] ; lève `Arret`."""
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
     with system_errors(path), open(path, encoding=ENCODING) as file:
@@ -198,8 +204,8 @@ def marks_of(cells, place):
 
 
 def read_sheet(path, graded, journal):
-    """Les lignes où vous avez noté un critère au moins, et le nombre de lignes sans note ; lève
-    `Arret`. `graded` : voir `graded_rows`."""
+    """Met vos notes dans les lignes de `graded` (voir `graded_rows`). Rend celles où un critère au
+    moins est noté, et le nombre de lignes sans note ; lève `Arret`."""
     unknown = []
     skipped = 0
     for line, cells in read_lines(path):
@@ -216,9 +222,9 @@ def read_sheet(path, graded, journal):
             row.line = line
             row.human = marks
     if unknown:
-        ignored = f"{path} : lignes ignorées, car {journal.path} n'a pas de note du juge pour leur "
-        ignored += f"identifiant : {', '.join(unknown)} ; "
-        eval_cv.tell(ignored + "si la feuille vient d'un autre journal, donnez-le avec --journal")
+        ignored = f"{path} : lignes {', '.join(unknown)} ignorées, car {journal.path} n'a pas de "
+        ignored += "note du juge pour leur identifiant ; si la feuille vient d'un autre journal, "
+        eval_cv.tell(ignored + "donnez-le avec --journal")
     return [row for row in graded.values() if row.human], skipped
 
 
@@ -226,15 +232,15 @@ def read_sheet(path, graded, journal):
 
 
 def means_by_case(marked, name):
-    """Sur un critère que vous avez noté, deux dictionnaires : la moyenne de vos notes par cas, {3:
-    7.5, …}, et celle des notes du juge aux mêmes résumés."""
+    """Sur un critère, deux dictionnaires : la moyenne de vos notes par cas, {3: 7.5, …}, et celle
+    des notes du juge aux mêmes résumés. `marked` : les lignes que vous avez notées."""
     human = {}
     judge = {}
     for row in marked:
         if name in row.human:
             human.setdefault(row.case, []).append(row.human[name])
             judge.setdefault(row.case, []).append(row.judge[name])
-    return [{case: fmean(marks[case]) for case in marks} for marks in (human, judge)]
+    return [{case: fmean(values) for case, values in marks.items()} for marks in (human, judge)]
 
 
 def mean(values):
@@ -244,7 +250,7 @@ def mean(values):
 
 def kappa(yours, judges):
     """Le kappa quadratique (Cohen, « Weighted kappa », 1968) : 1 moins le carré moyen des écarts,
-    rapporté à celui d'un appariement au hasard ; None si l'un des deux n'a mis qu'une note."""
+    rapporté à celui d'un appariement au hasard ; None si l'un des deux n'a mis que la même note."""
     if len(set(yours)) < 2 or len(set(judges)) < 2:
         return None
     observed = fmean((b - a) ** 2 for a, b in zip(yours, judges))
@@ -264,7 +270,7 @@ def agreement(marked, name):
     rows = [row for row in marked if name in row.human]
     yours = [row.human[name] for row in rows]
     judges = [row.judge[name] for row in rows]
-    gaps = [round(abs(b - a), 9) for a, b in zip(yours, judges)]
+    gaps = [round(abs(b - a), 9) for a, b in zip(yours, judges)]  # sinon 8.3 - 7.3 dépasse 1
     return {
         "n": len(rows),
         "cases": len(human_means),
@@ -344,18 +350,18 @@ def sign(ends):
 
 def difference_lines(second, found):
     """L'écart de V1 à une autre version, selon vous et selon le juge, et s'ils sont d'accord."""
-    lines = ["", f"V1 → {second} ; cas que vous avez notés dans les deux : {found['cases']}"]
+    lines = ["", f"V1 → {second}, sur les cas que vous avez notés dans les deux : {found['cases']}"]
     for side, who in [("human", "vous"), ("judge", "le juge")]:
         gap = shown(found[side], "+.2f")
         ends = shown_interval(found[f"{side}_interval"])
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
     yours = sign(found["human_interval"])
     judges = sign(found["judge_interval"])
-    answer = "On ne peut pas le dire si un intervalle manque ou contient 0 : notez d'autres cas."
+    answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas."
     if yours and yours == judges:
         answer = "Oui."
     elif yours and yours == -judges:
-        answer = "Non, c'est l'inverse : précisez la grille avant de le croire."
+        answer = "Non, il les classe dans l'ordre inverse : précisez la grille avant de le croire."
     return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 
 
@@ -367,7 +373,8 @@ def distance(row):
 def disagreement_lines(marked):
     """Vos trois plus grands désaccords avec le juge, et ses raisons."""
     complete = [row for row in marked if "moyenne" in row.human]
-    rows = sorted(filter(distance, complete), key=distance, reverse=True)
+    rows = [row for row in complete if distance(row) > 0]
+    rows.sort(key=distance, reverse=True)
     lines = ["", "Vos plus grands désaccords :"] if rows else []
     for row in rows[:3]:
         marks = f"vous {row.human['moyenne']:.2f}, juge {row.judge['moyenne']:.2f}"
@@ -392,8 +399,8 @@ def screen(report, marked):
         if sign(found["interval"]):
             biased.append(name)
     names = ", ".join(biased) or "aucun"
-    lines.append(f"Biais établis, car leur intervalle exclut 0 : {names}.")
-    lines.append("L'accord, lui, se lit à la part à 1 point près et au kappa.")
+    lines.append(f"Biais établis (ceux dont l'intervalle exclut 0) : {names}.")
+    lines.append("Pour l'accord, lisez les deux dernières colonnes, « à 1 point » et « kappa ».")
     for second, found in report["comparison"].items():
         lines += difference_lines(second, found)
     return lines + disagreement_lines(marked)
@@ -401,7 +408,7 @@ def screen(report, marked):
 
 def command(argv):
     """Crée la feuille, ou fait la comparaison ; rend le code de sortie."""
-    parser = eval_cv.parser_for(argv)
+    parser = eval_cv.parser_for(argv)  # qui ne donne aucune valeur par défaut
     parser.add_argument("feuille", metavar="FEUILLE")
     parser.add_argument("--journal", default=None)
     parser.add_argument("--exporter", action="store_true", default=False)

@@ -10,10 +10,12 @@
   N                      combien de cas demander
   FICHIER                le fichier de cas à compléter, créé s'il n'existe pas
   --modele NOM           le modèle qui écrit (claude-sonnet-5-5)
+  -h, --help             cette aide
 
-Les profils varient, et une moitié n'a pas de réalisation chiffrée : PROMPT_V2 en demande une, et il
-faut voir ce qu'un modèle en fait quand il n'y en a pas. Chaque cas est ajouté dès qu'il arrive.
-Relisez-les : ce sont des brouillons.
+Il faut le paquet anthropic et une clé, comme pour eval_cv.py. Les profils varient, et la moitié n'a
+pas de réalisation chiffrée : PROMPT_V2 en demande une, et il faut voir ce qu'un modèle en fait
+quand il n'y en a pas. Les cas sont ajoutés à mesure qu'ils arrivent. Relisez-les : ce sont des
+brouillons.
 
 Codes de sortie : 0, des cas ont été ajoutés ; 1, aucun ; 2, commande ou fichier incorrect, ou
 erreur qui condamne tous les appels ; 130, interruption.
@@ -107,7 +109,7 @@ def command(argv):
     options = parser.parse_args(argv)
     count = eval_cv.whole_number("N", options.count)
     path = Path(options.file).resolve()
-    with eval_cv.system_errors(f"FICHIER {path}"), tempfile.TemporaryFile(dir=path.parent):
+    with eval_cv.system_errors(f"dossier {path.parent}"), tempfile.TemporaryFile(dir=path.parent):
         pass  # on peut écrire dans ce dossier : à savoir avant de payer
     start = len(eval_cv.load_cases(path)) if path.exists() else 0
     eval_cv.verify_access()

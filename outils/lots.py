@@ -12,14 +12,15 @@ Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'A
 24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
 
 Les options, le journal, l'affichage et les codes de sortie sont ceux d'eval_cv.py (voyez
-python3 eval_cv.py --help), sauf --demo. Deux autres options complètent --reprendre :
+python3 eval_cv.py --help), sauf --demo ; le paquet et la clé aussi. Deux options complètent
+--reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
                          d'Anthropic montre ce lot : ses résultats seront attendus, et rien ne
                          sera repayé
   --perdu LOT            à donner si l'API ne connaît plus ce lot, ou si ses résultats ont expiré
-                         (« inconnu », si l'on n'a jamais reçu son identifiant) : ses requêtes
-                         seront demandées et payées de nouveau
+                         (si l'on n'a jamais reçu son identifiant, donnez le mot inconnu) : ses
+                         requêtes seront demandées et payées de nouveau
 """
 
 import json
@@ -47,8 +48,8 @@ PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encor
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
-    "s'il y est, reprenez avec --trouve suivi de son identifiant, et rien ne sera repayé ; "
-    f"s'il n'y est pas, reprenez avec --perdu {UNKNOWN}."
+    "s'il y est, ajoutez à la commande de reprise --trouve et son identifiant, et rien ne sera "
+    f"repayé ; s'il n'y est pas, ajoutez-y --perdu {UNKNOWN}."
 )
 NOT_SENT = re.compile(  # les exceptions qui précèdent tout envoi
     "TypeError|UnicodeEncodeError|UnsupportedProtocol|LocalProtocolError|"
@@ -75,7 +76,7 @@ def fault_of(error):
     """Comme `eval_cv.fault_of`, mais un AttributeError veut dire que ce n'est pas l'API qui a
     répondu : un portail captif, par exemple."""
     if isinstance(error, AttributeError):
-        return Impossible("ce n'est pas une réponse de l'API")
+        return Impossible("la réponse ne vient pas de l'API")
     return eval_cv.fault_of(error)
 
 
@@ -145,7 +146,7 @@ def results_of(batch_id):
             batch = batches.retrieve(batch_id)
             if batch.processing_status == "ended":
                 return list(batches.results(batch_id))
-            state = f"{batch.request_counts.processing} en cours"
+            state = f"{batch.request_counts.processing} requêtes en cours"
             failing_since = None
         except Exception as error:
             fault = fault_of(error)

@@ -9,7 +9,9 @@ La page, un fichier HTML, est écrite à côté du journal, sous le même nom. E
 la publiez pas. Rien de ce qui vient d'un CV, d'un prompt ou d'un modèle ne peut s'y exécuter.
 N'appelle jamais l'API.
 
-Codes de sortie : 0, la page est écrite ; 2, commande ou fichier incorrect.
+  -h, --help   cette aide
+
+Codes de sortie : 0, la page est écrite ; 2, commande ou fichier incorrect ; 130, interruption.
 """
 
 import html
@@ -28,7 +30,16 @@ from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_tex
 
 SHOWN = 300  # au-delà, la page ne détaille que les cas dont l'écart est le plus grand
 MIDDLE = (LOWEST + HIGHEST) / 2
-DEMONSTRATION = "Ce journal est une démonstration : aucun modèle n'a résumé ni noté."
+DEMONSTRATION = "une démonstration, où aucun modèle n'a résumé ni noté"
+INTRODUCTION = (
+    "Chaque prompt (V1, V2…) a fait résumer les mêmes cas, et un modèle, le juge, a noté chaque "
+    "résumé. Un passage résume et note une fois chaque cas."
+)
+HOW_TO_READ = (
+    "Seuls les cas notés dans les deux versions sont comparés ; l'intervalle, s'il y en a un, "
+    "réunit les écarts moyens compatibles avec eux. Ci-dessous, un trait par cas, en pointillé si "
+    "sa note baisse ; le trait large est la moyenne."
+)
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
   --down: #b3261e }
@@ -80,17 +91,17 @@ def open_journal(given):
             f'ou faites noter de nouveau ces résumés : python3 eval_cv.py --reprendre "{path}"'
         )
     if given is None and journal.plan["model"] == eval_cv.DEMO:
-        eval_cv.tell(DEMONSTRATION)
+        eval_cv.tell(f"{path} : {DEMONSTRATION}")
     return journal, eval_cv.reread(journal)
 
 
 # --- Le texte
 
-# L'espace où la ligne ne se coupe pas (« V1 : », « n° 3 », « 12 cas »), le point d'un nombre, puis
-# le tiret qui tient lieu de signe moins ; et ce que le français met à leur place.
+# L'espace où la ligne ne doit pas se couper : « V1 : », « n° 3 », « 12 cas ».
 SPACE = r" (?=[:;!?»%×→])|(?<=[«°]) |(?<=\d) (?=(?:cas|mots|points|tokens|notes)\b)"
-TYPED = SPACE + r"|(?<=\d)\.(?=\d)|(?<![\w-])-(?=\d)"
-FRENCH = {" ": "\u00a0", ".": ",", "-": "−"}
+# Puis le point d'un nombre, le tiret qui sert de signe moins, et l'apostrophe.
+TYPED = SPACE + r"|(?<=\d)\.(?=\d)|(?<![\w-])-(?=\d)|(?<=\w)'(?=\w)"
+FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}  # ce que le français met à leur place
 
 
 def french(text, *quoted):
@@ -151,10 +162,7 @@ def comparison_section(second, results):
     if comparison["cases"]:
         sentences.append(eval_cv.goal_sentence(comparison))
         sentences.append(eval_cv.beyond_sentence("V1", second, comparison))
-        sentences.append(
-            "Ci-dessous, un trait par cas, en pointillé si sa note baisse ; le trait large est la "
-            "moyenne."
-        )
+        sentences.append(HOW_TO_READ)
         means = zip(eval_cv.case_means(results["V1"]), eval_cv.case_means(results[second]))
         common = [(old, new) for old, new in means if old and new]
         for name, old_mean in comparison["before"].items():
@@ -194,12 +202,18 @@ def case_rows(results):
 
 
 def rank(row):
-    """Range le tableau : les baisses d'abord, puis les cas sans écart, par note, puis sans note."""
+    """La clé de tri du tableau : les cas comparés, de la plus forte baisse à la plus forte hausse,
+    puis ceux dont l'écart manque, par note, puis ceux qui n'ont pas de note."""
     if row.gaps:
         return 0, min(row.gaps.values())
     if row.marks:
         return 1, min(row.marks.values())
     return 2, 0
+
+
+def widest_gap(row):
+    """Le plus grand écart d'un cas, sans son signe ; 0 s'il n'en a pas."""
+    return max(map(abs, row.gaps.values()), default=0)
 
 
 def disagreement(result):
@@ -251,7 +265,7 @@ def cases_table(versions, rows, detailed):
 
 
 def version_section(label, report, prompt):
-    """Le bilan d'une version, et son prompt."""
+    """Le bilan d'une version, et son prompt ; `label` est déjà du HTML."""
     passes = " ; ".join(map(mark_text, report["by_pass"]))
     text = f"{eval_cv.headline(report)}\nMoyenne de chaque passage : {passes}"
     shares = [f"{name}, {n} sur {came}" for name, (n, came) in report["checks"].items()]
@@ -281,11 +295,11 @@ def grading(passage, result):
     return f"<p>{'<br>'.join([f'<b>{heading}</b>', *why])}</p>"
 
 
-def summaries(results):
+def summaries(by_pass):
     """Les résumés d'un cas par une version, un résultat par passage : chaque texte une seule fois,
     avec ce qu'en dit le code et les notes de chaque passage."""
     groups = {}  # {résumé: [(numéro de passage, résultat), …]}
-    for passage, result in enumerate(results, 1):
+    for passage, result in enumerate(by_pass, 1):
         groups.setdefault(result["summary"], []).append((passage, result))
     articles = []
     for summary, group in groups.items():
@@ -293,7 +307,7 @@ def summaries(results):
         if summary is not None:
             text += f"<pre>{html.escape(summary)}</pre>"
             checks = group[0][1]["checks"]  # les mêmes pour tout le groupe
-            words = [f"{name}, {'réussi' if checks[name] else 'échoué'}" for name in checks]
+            words = [f"{name}, {'oui' if checks[name] else 'non'}" for name in checks]
             if words:
                 text += f"<p>{french('Contrôles par code : ' + ' ; '.join(words))}</p>"
         for passage, result in group:
@@ -305,8 +319,8 @@ def summaries(results):
 def case_section(row):
     """Un cas : son CV, replié, ce qu'on en attend, puis les résumés de chaque version."""
     columns = []
-    for version, results in row.results.items():
-        columns.append(f"<div><h4>{version}</h4>{summaries(results)}</div>")
+    for version, by_pass in row.results.items():
+        columns.append(f"<div><h4>{version}</h4>{summaries(by_pass)}</div>")
     title = french(f"Cas n° {row.number}")
     return f"""<h3 id="cas-{row.number}">{title}</h3>{folded("Le texte du cas", row.case["input"])}
 <p class="soft">{french("Informations attendues : ")}{html.escape(row.case["expected_focus"])}</p>
@@ -318,16 +332,16 @@ def page_of(journal, results):
     plan = journal.plan
     reports = {version: eval_cv.report_of(passes) for version, passes in results.items()}
     scores = [f"{version}\u00a0{mark_text(r['average'])}" for version, r in reports.items()]
-    title = french(f"Moyennes sur {HIGHEST} : {' ; '.join(scores)}")
+    title = french(f"Évaluation de prompts, moyennes sur {HIGHEST} : {' ; '.join(scores)}")
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = f"""<!doctype html><html lang="fr"><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style>
 <h1>{title}</h1>"""
-    parts = [head]
+    parts = [head, f"<p>{french(INTRODUCTION)}</p>"]
     if plan["model"] == eval_cv.DEMO:
-        parts.append(f"<p><b>{french(DEMONSTRATION)}</b></p>")
-    models = [plan["model"], plan["judge"], *chain(journal.served, *journal.served.values())]
+        parts.append(f"<p><b>{french(f'C’est {DEMONSTRATION}.')}</b></p>")
+    models = [plan["model"], plan["judge"], *journal.served, *chain(*journal.served.values())]
     for line in eval_cv.context_lines(journal):
         parts.append(f'<p class="soft">{french(line, *models)}</p>')
     name = journal.path.name
@@ -338,7 +352,7 @@ def page_of(journal, results):
         parts.append(comparison_section(second, results))
     rows = sorted(case_rows(results), key=rank)
     # Les plus grands écarts, toutes comparaisons confondues ; à égalité, l'ordre du tableau.
-    widest = sorted(rows, key=lambda row: -max(map(abs, row.gaps.values()), default=0))[:SHOWN]
+    widest = sorted(rows, key=widest_gap, reverse=True)[:SHOWN]
     parts.append(cases_table(versions, rows, {row.number for row in widest}))
     parts.append("<h2>Les versions</h2>")
     labels = eval_cv.labels(plan)
@@ -347,7 +361,7 @@ def page_of(journal, results):
     grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in CRITERIA.items()]
     parts.append(f"<h2>La grille du juge</h2><ul>{''.join(grid)}</ul><h2>Cas par cas</h2>")
     if len(widest) < len(rows):
-        text = f"Seuls les {SHOWN} cas aux plus grands écarts sont détaillés, sur {len(rows)} cas."
+        text = f"Sur {len(rows)} cas, seuls les {SHOWN} aux plus grands écarts sont détaillés."
         parts.append(f"<p>{french(text)}</p>")
     for row in sorted(widest, key=lambda row: row.number):
         parts.append(case_section(row))
