@@ -46,16 +46,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # le dossier d'
 from page import open_journal
 
 import eval_cv
-from eval_cv import (
-    CRITERIA,
-    FEWEST,
-    HIGHEST,
-    LOWEST,
-    MEASURES,
-    Arret,
-    rounded_interval,
-    system_errors,
-)
+from eval_cv import CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, rounded_interval, system_errors
 
 
 @dataclass
@@ -149,8 +140,8 @@ def export(path, journal, results, number):
     cases = len({row.case for row in drawn})
     again = f'"{sys.executable}" "{sys.argv[0]}" "{path}" --journal "{journal.path}"'
     lines = [f"{path} : feuille créée ; résumés à noter : {len(drawn)} ; cas différents : {cases}"]
-    if cases < FEWEST:
-        wanted = f"Il faut au moins {FEWEST} cas pour conclure"
+    if cases < eval_cv.FEWEST:
+        wanted = f"Il faut au moins {eval_cv.FEWEST} cas pour conclure"
         lines.append(f"{wanted} : évaluez-en d'autres avant de noter.")
     return [
         *lines,
