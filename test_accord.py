@@ -633,6 +633,13 @@ class Conclusions(Accord):
         """Note V1 et V2, cas par cas : `first(n)` et `second(n)`."""
         self.fill(lambda text: str((second if text.startswith("- ") else first)(self.number(text))))
 
+    def test_un_cas_note_dans_une_seule_version_n_entre_pas_dans_l_ecart(self):
+        # Vous notez 4 partout, sauf le V2 du cas 1 : il reste cinq écarts de 0. Pour le juge, ceux
+        # des cas 2 à 6 : 2, 3, 4, 5 et 6, de moyenne 4.
+        self.fill_by_case(lambda n: 4, lambda n: "" if n == 1 else 4)
+        found = self.report()["comparison"]["V2"]
+        self.assertEqual((found["cases"], found["human"], found["judge"]), (5, 0, 4))
+
     def test_un_ecran_entier(self):
         # Vous : 1 à tout V1, et n à V2 pour le cas n ; écarts de 0 à 5, intervalle 0,55 à 4,45.
         self.fill_by_case(lambda n: 1, lambda n: n)

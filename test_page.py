@@ -426,7 +426,7 @@ class Controles(Page):
         with patch.object(eval_cv, "CHECKS", {}), patch.object(page, "CHECKS", {}):
             self.evaluate({"CV un": [9]})
             html = self.page()
-        self.assertEqual(self.table(html)[0], ["cas", "V1"])
+        self.assertEqual(self.table(html), [["cas", "V1"], ["1", "9,00"]])
         self.assertNotIn("code", html.partition("</style>")[2])
 
 

@@ -107,7 +107,7 @@ FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}  # ce que le françai
 def french(text, *quoted):
     """Une de nos phrases, échappée, avec la virgule et les espaces du français sauf dans ce qu'elle
     cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
-    citations = [re.escape(name) for name in quoted if name]
+    citations = map(re.escape, quoted)
     pattern = "|".join([*citations, "(?<=« ).*?(?= »)", TYPED])
     # Une citation trouvée n'est pas dans FRENCH : elle prend sa propre place.
     return html.escape(re.sub(pattern, lambda found: FRENCH.get(found[0], found[0]), text))
