@@ -4,7 +4,7 @@
 On donne à ce script ce que la recherche a trouvé avant un changement (par exemple l'affinage du
 modèle d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon
 document est dans les k premiers) et le MRR (la moyenne des 1/position du premier bon document, 0
-s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart dépasse le hasard.
+s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart peut être un hasard.
 
     python3 retrieval_eval.py                          l'exemple de l'exercice
     python3 retrieval_eval.py avant.json               un seul fichier
@@ -34,8 +34,8 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     MS MARCO               question document
     JSON                   {"q1": {"d2": 1}}
 
-Un score plus grand est meilleur ; les scores égaux (en simple précision) se départagent par le nom
-du document, décroissant, comme dans trec_eval. Les lignes d'une question doivent se suivre. Toutes
+Un score plus grand est meilleur ; à score égal (en simple précision), les documents sont rangés par
+nom décroissant, comme dans trec_eval. Les lignes d'une question doivent se suivre. Toutes
 les questions jugées comptent, même absentes du run ; une question du run sans jugement est écartée.
 Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement (écartées), et
 celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour 0) ; la profondeur
@@ -87,12 +87,14 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     if not isinstance(documents_pertinents, dict):
         raise TypeError("documents_pertinents : un dictionnaire est attendu")
     if len(questions) != len(resultats):
-        counts = f"questions : {len(questions)}, listes de résultats : {len(resultats)}"
-        raise ValueError(f"{counts} ; il faut une liste par question")
+        raise ValueError(
+            f"questions : {len(questions)}, listes de résultats : {len(resultats)} ; "
+            "il faut une liste par question"
+        )
     positions = []
     for question, documents in zip(questions, resultats):
         relevant = documents_pertinents.get(question)
-        if type(relevant) is str and type(documents) is list:  # le cas courant : vite
+        if type(relevant) is str and type(documents) is list:  # le cas courant, qui va vite
             position = documents.index(relevant) + 1 if relevant in documents else 0
         else:
             position = position_of(question, documents, relevant)
@@ -107,12 +109,16 @@ def position_of(question, documents, relevant):
     if not is_list(documents):
         raise TypeError(f"question {quoted(question)} : une liste de documents est attendue")
     if isinstance(relevant, dict):
-        expected = "un document pertinent, ou une liste de documents, est attendu"
-        raise TypeError(f"question {quoted(question)} : {expected}")
+        raise TypeError(
+            f"question {quoted(question)} : un document pertinent, ou une liste de documents, "
+            "est attendu"
+        )
     relevant_documents = as_list(relevant)
     if not relevant_documents:
-        advice = "ajoutez-le à documents_pertinents, ou retirez la question"
-        raise ValueError(f"la question {quoted(question)} n'a pas de document pertinent, {advice}")
+        raise ValueError(
+            f"la question {quoted(question)} n'a pas de document pertinent, ajoutez-le à "
+            "documents_pertinents, ou retirez la question"
+        )
     for position, document in enumerate(documents, 1):
         if document in relevant_documents:
             return position
@@ -139,9 +145,11 @@ def check_kinds(results, all_relevant):
     wanted = {kind(document): document for some in all_relevant for document in as_list(some)}
     if found and found.keys().isdisjoint(wanted):  # {"un nombre": 7} et {"un texte": "7"}
         one, other = next(iter(found.values())), next(iter(wanted.values()))
-        fault = "aucun document pertinent n'est trouvé, et les identifiants sont de deux types"
-        names = f"{quoted(one)} ({kind(one)}) dans resultats, {quoted(other)} ({kind(other)})"
-        raise TypeError(f"{fault} : {names} dans documents_pertinents")
+        raise TypeError(
+            "aucun document pertinent n'est trouvé, et les identifiants sont de deux types : "
+            f"{quoted(one)} ({kind(one)}) dans resultats, {quoted(other)} ({kind(other)}) dans "
+            "documents_pertinents"
+        )
 
 
 def kind(document):
@@ -162,14 +170,14 @@ def hit_rate(counts, k):
 
 def mean_reciprocal_rank(counts, k=inf):
     """La moyenne des 1/position (voir `hit_rate`), où seules comptent les positions de 1 à k."""
-    ranks = fsum(count / position for position, count in counts.items() if 0 < position <= k)
-    return round(ranks / counts.total(), 4) if counts else 0.0
+    total = fsum(count / position for position, count in counts.items() if 0 < position <= k)
+    return round(total / counts.total(), 4) if counts else 0.0
 
 
 def measures(questions, positions, k):
     """Ce que rend `evaluer_retrieval`, une fois les positions connues."""
     counts = Counter(positions)
-    samples = {}  # {position: son détail}, à recopier : c'est plus rapide que de les écrire tous
+    samples = {}  # {position: un détail sans sa question}, que l'on copie : c'est plus rapide
     for position in counts:
         samples[position] = {
             "question": "",
@@ -196,16 +204,17 @@ def quoted(value):
 
 # --- 2. Comparer l'avant et l'après
 
-FEWEST = 6  # questions qui ont changé : avec moins, pas d'intervalle
+FEWEST = 6  # questions : avec moins, pas d'intervalle
 
 
 def comparer_retrieval(avant, apres) -> dict:
     """L'écart entre deux évaluations des mêmes questions, dans le même ordre, avec le même k.
 
     `avant`, `apres` : ce qu'`evaluer_retrieval` a rendu. Rend {"mrr": {"difference": 0.25,
-    "interval": [0.04, 0.46]}, "hit_rate": {…}, "hausse": 5, "baisse": 1, "stable": 2} : l'écart des
-    valeurs affichées ; son intervalle à 95 %, ou None si moins de six questions ont changé ou si
-    tous les écarts sont égaux ; combien de questions ont un meilleur, un moins bon ou le même rang.
+    "interval": [0.04, 0.46]}, "hit_rate": {…}, "hausse": 5, "baisse": 1, "stable": 2} ;
+    "difference" : l'écart des valeurs affichées ; "interval" : son intervalle à 95 %, ou None si
+    moins de six questions ont changé ou si tous les écarts sont égaux ; "hausse", "baisse" et
+    "stable" : combien de questions montent, descendent ou gardent leur position.
     Lève ValueError si les questions diffèrent.
     """
     before, after = avant["details"], apres["details"]
@@ -223,11 +232,7 @@ def comparer_retrieval(avant, apres) -> dict:
     comparison = {}
     for measure, changes in gaps.items():
         difference = rounded(apres[measure] - avant[measure])
-        comparison[measure] = {"difference": difference, "interval": None}
-        bounds = interval(changes)
-        changed = sum(change != 0 for change in changes)
-        if bounds is not None and changed >= FEWEST:
-            comparison[measure]["interval"] = [rounded(bound) for bound in bounds]
+        comparison[measure] = {"difference": difference, "interval": rounded_interval(changes)}
     comparison["hausse"] = sum(gap > 0 for gap in gaps["mrr"])
     comparison["baisse"] = sum(gap < 0 for gap in gaps["mrr"])
     comparison["stable"] = sum(gap == 0 for gap in gaps["mrr"])
@@ -244,6 +249,16 @@ def interval(gaps):
     student = 1.96 + 2.37 / (n - 1) + 2.82 / (n - 1) ** 2  # le quantile à 97,5 %, à 1 % près
     margin = student * stdev(gaps) / sqrt(n)
     return fmean(gaps) - margin, fmean(gaps) + margin
+
+
+def rounded_interval(gaps):
+    """L'intervalle d'`interval`, [0.04, 0.46], ou None. Toutes les questions entrent dans l'écart
+    moyen, mais il en faut au moins six qui ont changé."""
+    changed = sum(gap != 0 for gap in gaps)
+    ends = interval(gaps)
+    if ends is None or changed < FEWEST:
+        return None
+    return [rounded(end) for end in ends]
 
 
 def rounded(value):
@@ -345,7 +360,7 @@ def text_blocks(file, layouts):
             number = float(text)
             if isnan(number):
                 raise ValueError
-        except ValueError:  # mauvais nombre de colonnes, nombre illisible, nom pas en UTF-8
+        except ValueError:  # mauvais nombre de colonnes, nombre illisible, nom hors UTF-8
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
@@ -353,7 +368,7 @@ def text_blocks(file, layouts):
             current = question
             documents, numbers = [], []
             block = Block(decoded(question, row), documents, numbers)  # que ses lignes rempliront
-            integers = layouts is RUN and width == 3  # si tous le sont, ce sont des rangs
+            integers = layouts is RUN and width == 3  # que des entiers : ce sont des rangs
         documents.append(identifier)
         numbers.append(number)
         integers = integers and text.lstrip(b"+-").isdigit()
@@ -369,9 +384,10 @@ def without_ranks(block):
     ranks = block.numbers
     increasing = all(a < b for a, b in zip(ranks, ranks[1:]))
     if ranks[0] not in (0, 1) or not increasing:
-        fault = "les entiers de la troisième colonne ne sont pas des rangs"
-        rule = "un rang part de 0 ou 1 et augmente, un score a des décimales"
-        raise Erreur(f"question {quoted(block.question)} : {fault} ; {rule}")
+        raise Erreur(
+            f"question {quoted(block.question)} : les entiers de la troisième colonne ne sont pas "
+            "des rangs ; les rangs partent de 0 ou 1 et augmentent, un score a des décimales"
+        )
     return Block(block.question, block.documents)
 
 
@@ -415,8 +431,8 @@ def json_blocks(file):
         raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
-        advice = "il y manque une virgule, un guillemet ou un crochet, ou il y en a un de trop"
-        raise Erreur(f"le JSON est invalide à la {place} : {advice}") from None
+        advice = "vérifiez à cet endroit les virgules, les guillemets et les crochets"
+        raise Erreur(f"le JSON est invalide à la {place} ; {advice}") from None
     except RecursionError:
         raise Erreur("le JSON est trop imbriqué") from None
     if "resultats" in data or "documents_pertinents" in data:
@@ -451,8 +467,9 @@ def check_names(names):
     """Lève TypeError si l'un de ces identifiants, lus dans du JSON, n'est pas un texte."""
     for name in as_list(names):
         if type(name) is not str:
-            wanted = "un identifiant doit être un texte ou un nombre"
-            raise TypeError(f"{wanted}, et non {quoted(name)}")
+            raise TypeError(
+                f"un identifiant doit être un texte ou un nombre, et non {quoted(name)}"
+            )
 
 
 def exercise_blocks(data):
@@ -476,7 +493,8 @@ def exercise_blocks(data):
 
 
 def read_qrels(path):
-    """Les jugements : {question: ensemble des documents dont la pertinence dépasse 0}."""
+    """Les jugements, {question: ensemble des documents dont la pertinence dépasse 0} ; un fichier
+    de l'exercice en contient aussi."""
     qrels = {}
     for question, documents, relevances, relevant in read_blocks(path, QRELS):
         if relevances is not None:
@@ -502,29 +520,32 @@ class Answer(NamedTuple):
 
 
 def evaluate(path, qrels):
-    """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend un dictionnaire,
-    un côté (`side`) de la comparaison : "questions", les questions jugées, par ordre alphabétique ;
-    leurs "relevant" et leurs "positions" ; "counts", les nombres du bilan ; "is_run", vrai si les
-    jugements sont `qrels`."""
+    """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend {"questions": les
+    questions jugées, par ordre alphabétique, "relevant" et "positions": les leurs, "totals": les
+    nombres du bilan, "is_run": vrai si les jugements sont `qrels`}."""
     answers, is_run = read_answers(path, qrels)
     warn_about_scores(path, {answer.look for answer in answers})
     if not answers:
         raise Erreur(f"{path} : le fichier n'a aucune question")
     judged = [answer for answer in answers if answer.relevant is not None]
     if not judged:
+        asked = quoted(answers[-1].question)
         known = quoted(min(qrels)) if qrels else "rien"
-        names = f"{quoted(answers[-1].question)} ici, {known} dans les jugements"
-        fault = "aucune de ses questions n'est dans --qrels"
-        raise Erreur(f"{path} : {fault} ({names} : mêmes identifiants ?)")
+        raise Erreur(
+            f"{path} : aucune question de ce fichier n'est dans les jugements ({asked} ici, "
+            f"{known} là : mêmes identifiants ?)"
+        )
     citable = [answer for answer in judged if answer.first is not None and answer.relevant]
     if citable and not any(answer.position for answer in judged):
         first, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
-        advice = f"comparez {first} et {expected} : mêmes identifiants ?"
-        warn(f"{path} : aucun document pertinent n'est trouvé ; {advice}")
+        warn(
+            f"{path} : aucun document pertinent n'est trouvé ; comparez {first} et {expected} : "
+            "mêmes identifiants ?"
+        )
     if is_run:  # les questions jugées que le run ne contient pas comptent aussi
         absent = qrels.keys() - {answer.question for answer in judged}
         judged += [Answer(question, qrels[question]) for question in absent]
-    counts = {
+    totals = {
         "questions": len(judged),
         "sans_resultat": sum(answer.depth == 0 for answer in judged),
         "sans_jugement": sum(answer.relevant is None for answer in answers),
@@ -536,7 +557,7 @@ def evaluate(path, qrels):
         "questions": [answer.question for answer in judged],
         "relevant": [answer.relevant for answer in judged],
         "positions": [answer.position for answer in judged],
-        "counts": counts,
+        "totals": totals,
         "is_run": is_run,
     }
 
@@ -552,12 +573,14 @@ def read_answers(path, qrels):
             if qrels is None:
                 raise Erreur(f"{path} : c'est un run, donnez ses jugements avec --qrels")
             if question in seen:
-                advice = "triez le fichier (sort -s -k1,1), ou gardez une prédiction par question"
-                raise Erreur(f"{path} : la question {quoted(question)} revient, {advice}")
+                raise Erreur(
+                    f"{path} : la question {quoted(question)} est à deux endroits du fichier ; "
+                    "triez-le (sort -s -k1,1), ou gardez une prédiction par question"
+                )
             seen.add(question)
             relevant = qrels.get(question)
         if scores is not None:
-            scores = array("f", scores)  # en simple précision, où trec_eval les compare
+            scores = array("f", scores)  # en simple précision, comme les compare trec_eval
         position = 0 if relevant is None else first_relevant(documents, scores, relevant)
         first = documents[0] if documents else None
         answers.append(Answer(question, relevant, position, len(documents), first, look_of(scores)))
@@ -609,7 +632,7 @@ def first_relevant(documents, scores, relevant):
 
 def warn(sentence):
     """Affiche une phrase sur la sortie d'erreur."""
-    if sys.stderr is not None:  # une sortie fermée vaut None, et `print` écrirait sur l'autre
+    if sys.stderr is not None:  # None si elle est fermée : `print` écrirait sur l'autre sortie
         with suppress(OSError):
             print(f"retrieval_eval.py : {sentence}", file=sys.stderr, flush=True)
 
@@ -621,7 +644,7 @@ def report_of(side, ks):
         "hit_rate": {k: hit_rate(counts, k) for k in ks},
         "mrr_at_k": {k: mean_reciprocal_rank(counts, k) for k in ks},
         "mrr": mean_reciprocal_rank(counts),
-        **side["counts"],
+        **side["totals"],
     }
 
 
@@ -632,14 +655,17 @@ def compare(paths, sides, k):
     different = (first - second) or (second - first)  # une question peut être posée deux fois
     if different:
         question, _ = next(iter(different))
-        names = f"{' et '.join(paths)} : la question {quoted(question)}"
-        fault = "manque à l'un, ou n'y a pas les mêmes documents pertinents"
-        raise Erreur(f"{names} {fault} ; comparez les mêmes questions")
-    old_depth, new_depth = (side["counts"]["profondeur"] for side in sides)
+        raise Erreur(
+            f"{' et '.join(paths)} : la question {quoted(question)} manque à l'un d'eux, ou ses "
+            "documents pertinents diffèrent de l'un à l'autre ; comparez les mêmes questions"
+        )
+    old_depth, new_depth = (side["totals"]["profondeur"] for side in sides)
     if old_depth != new_depth:
-        depths = f"jusqu'à {old_depth} documents par question avant, {new_depth} après"
-        advice = "les mesures ne se comparent pas. Gardez autant de documents des deux côtés."
-        warn(f"{depths} : au-delà de {min(old_depth, new_depth)}, {advice}")
+        warn(
+            f"jusqu'à {old_depth} documents par question avant, {new_depth} après : au-delà de la "
+            f"position {min(old_depth, new_depth)}, les mesures ne se comparent pas. "
+            "Gardez autant de documents dans les deux fichiers."
+        )
     avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
     return avant, apres, comparer_retrieval(avant, apres)
 
@@ -705,8 +731,8 @@ def comparison_lines(avant, apres, comparison, k):
 def interval_meaning(bounds, changed, total):
     """L'intervalle d'une mesure et ce qu'il permet de dire, ou pourquoi il n'y en a pas."""
     if bounds is None and changed < FEWEST:
-        counts = f"{changed} sur {total}, il en faut au moins {FEWEST}"
-        return f"sans intervalle : trop peu de questions ont changé ({counts})"
+        quota = f"{changed} sur {total}, il en faut au moins {FEWEST}"
+        return f"sans intervalle : trop peu de questions ont changé ({quota})"
     if bounds is None:
         return "sans intervalle : toutes les questions ont le même écart"
     low, high = bounds
@@ -725,8 +751,10 @@ def k_of(text):
     except ValueError:
         k = 0
     if k < 1:
-        expected = "un nombre entier d'au moins 1 est attendu"
-        raise Erreur(f"--k : {expected}, et non {quoted(text)} (--k se donne après les fichiers)")
+        raise Erreur(
+            f"--k : un nombre entier d'au moins 1 est attendu, et non {quoted(text)} (--k se donne "
+            "après les fichiers)"
+        )
     return k
 
 
@@ -751,7 +779,7 @@ def parse(argv):
     parser.add_argument("--k", type=k_of, nargs="+")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-h", "--help", action="store_true")
-    options = parser.parse_intermixed_args(argv)
+    options = parser.parse_intermixed_args(argv)  # des fichiers avant ou après les options
     count = len(options.files)
     if count > 2:
         raise Erreur(f"un ou deux fichiers sont attendus, et non {count} ; voyez --help")
@@ -780,8 +808,10 @@ def run(argv):
     qrels = None if options.qrels is None else read_qrels(options.qrels)
     sides = [evaluate(path, qrels) for path in options.files]
     if qrels is not None and not any(side["is_run"] for side in sides):
-        named = f"{options.files[0]} est un fichier de l'exercice"
-        raise Erreur(f"{named}, qui contient déjà ses jugements ; retirez --qrels")
+        raise Erreur(
+            f"{options.files[0]} est un fichier de l'exercice, qui contient déjà ses jugements ; "
+            "retirez --qrels"
+        )
     reports = [report_of(side, ks) for side in sides]
     comparison = None
     if len(sides) == 2:
@@ -801,7 +831,7 @@ def run(argv):
 def main(argv=None):
     """Lance `run` ; rend le code de sortie, une erreur étant dite en une phrase."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # ni un carnet Jupyter, ni une sortie fermée
+        if hasattr(stream, "reconfigure"):  # faux dans un carnet Jupyter, ou pour une sortie fermée
             stream.reconfigure(errors="replace")  # une console sans UTF-8 affiche « ? »
     try:
         run(sys.argv[1:] if argv is None else argv)

@@ -594,7 +594,7 @@ class AutreModele(WithApi):
 
     def test_la_reprise_se_fait_depuis_python(self):
         err = self.script("--limite", "1", ask=model)[1]
-        self.assertIn(f"eval_cv.main(['--reprendre', {str(self.journal())!r}], ask=…)", err)
+        self.assertIn(f'eval_cv.main(["--reprendre", {str(self.journal())!r}], ask=…)', err)
         self.assertNotIn(sys.executable, err.partition("Pour lire cette évaluation")[0])
 
     def test_un_message_du_sdk_convient_aussi(self):
@@ -912,7 +912,7 @@ class Comparaison(unittest.TestCase):
         comparison, text = self.compare([2, 5, None], [3, None, 10])
         self.assertEqual((comparison["cases"], comparison["difference"]), (1, 1.0))
         self.assertEqual(comparison["by_case"], [(2.0, 3.0), (5.0, None), (None, 10.0)])
-        self.assertIn("sur les seuls cas notés dans les deux : 1\n", text)
+        self.assertIn("cas notés dans les deux versions : 1\n", text)
 
     def test_aucun_cas_commun(self):
         comparison, text = self.compare([2, None], [None, 3])
@@ -1051,6 +1051,11 @@ class AuDelaDeCesCas(unittest.TestCase):
         for low, high in [(-0.5, 2), (0, 1)]:
             self.assertIn(text, self.sentence(low, high))
 
+    def test_on_ne_demande_pas_moins_de_cas_qu_on_n_en_a(self):
+        for cases in (18, 30):
+            self.assertNotIn("Il faudrait", self.sentence(-0.5, 2, cases))
+        self.assertIn("Il faudrait", self.sentence(-0.5, 2, 17))
+
     def test_un_gain_exclu_ne_demande_pas_d_autres_cas(self):
         advice = "Plutôt que d'ajouter des cas, changez V2."
         for low, high in [(-0.5, 0.99), (0, 0.5), (-2, -0.1)]:
@@ -1071,7 +1076,7 @@ class AuDelaDeCesCas(unittest.TestCase):
     def test_trop_peu_de_cas(self):
         comparison = eval_cv.compare([graded(*[2] * 5)], [graded(3, 4, 5, 6, 7)])
         sentence = eval_cv.beyond_sentence("V1", "V2", comparison)
-        self.assertIn("rien conclure : il en faut au moins 6", sentence)
+        self.assertIn("rien conclure : il faut comparer au moins 6 cas", sentence)
 
     def test_le_meme_ecart_partout(self):
         comparison = eval_cv.compare([graded(*[2] * 6)], [graded(*[4] * 6)])
@@ -1543,8 +1548,14 @@ class Limite(WithApi):
 
     def test_la_commande_pour_faire_les_autres_est_donnee(self):
         err = self.script("--demo", "--limite", "1")[1]
-        self.assertIn(f'autres cas, en autant de passages : "{sys.executable}"', err)
+        self.assertIn(f'autres cas, avec autant de passages : "{sys.executable}"', err)
         self.assertIn(f'--reprendre "{self.journal()}"', err)
+
+    def test_reprendre_une_limite_n_est_pas_ne_redemander_que_des_notes(self):
+        self.api.grade = lambda text: message("", "refusal")
+        err = self.script("--limite", "1", "--passages", "1", code=1)[1]
+        self.assertIn("autres cas, avec autant de passages :", err)
+        self.assertNotIn("Pour ne redemander qu'elles", err)
 
     def test_autant_ou_plus_que_les_cas_n_est_pas_une_limite(self):
         for limite in ("3", "9"):
@@ -1673,7 +1684,7 @@ class AccesAvantTout(WithApi):
 
     def test_adresse_sans_http(self):
         os.environ["ANTHROPIC_BASE_URL"] = "127.0.0.1:8080"
-        self.assertIn("pas par 127.0.0.1:8080", self.refused())
+        self.assertIn("« 127.0.0.1:8080 », doit commencer par http://", self.refused())
         self.assertEqual(self.api.reads, [])
 
     def test_adresse_mal_formee(self):
@@ -2113,7 +2124,7 @@ Moyenne : 7.00/10 | exactitude : 8.00 | concision : 6.00 | couverture : 7.00 | \
 notations impossibles : 0
 Contrôles par code | trois points : 6 sur 6 | 25 mots au plus : 6 sur 6
 
-V1 → V2, sur les seuls cas notés dans les deux : 6
+V1 → V2 ; cas notés dans les deux versions : 6
                 V1     V2   écart
 moyenne       6.00   7.00   +1.00
 exactitude    8.00   8.00   +0.00

@@ -323,7 +323,9 @@ class Reprise(WithBatches):
     def test_eval_cv_ne_reprend_pas_un_journal_dont_un_lot_est_en_cours(self):
         self.stop()
         err = self.script("--reprendre", str(self.journal()), code=2)[1]
-        self.assertIn("attend encore les résultats d'un lot (msgbatch_0)", err)
+        self.assertIn(
+            "attend les résultats du lot msgbatch_0 ; reprenez-le par outils/lots.py", err
+        )
         self.assertIn("outils/lots.py --reprendre", err)
         self.assertEqual(self.api.requests, [])
 
@@ -621,7 +623,7 @@ class Envoi(WithBatches):
         self.lots("--passages", "1")
         before = self.journal().read_bytes()
         path = self.journal()
-        none = "lots attendus : aucun ; reprenez-le sans --trouve ni --perdu\n"
+        none = "lots attendus : aucun ; reprenez ce journal sans --trouve ni --perdu\n"
         for declared, expected in [
             (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7 ; {none}"),
             (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu ; {none}"),
@@ -634,6 +636,16 @@ class Envoi(WithBatches):
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_9", code=2)[1]
         self.assertIn("n'attend pas le lot msgbatch_9 ; lots attendus : msgbatch_0", err)
+
+    def test_un_identifiant_vide_ne_declare_rien(self):
+        # Une variable vide du terminal ne doit pas faire perdre le lot dont on doute.
+        self.api.lose_creations = 1
+        self.lots("--passages", "1", code=2)
+        before = self.journal().read_bytes()
+        for option in ("--trouve", "--perdu"):
+            err = self.resume(option, "", code=2)[1]
+            self.assertIn("--trouve et --perdu veulent l'identifiant d'un lot", err)
+        self.assertEqual(self.journal().read_bytes(), before)
 
     def test_trouve_et_perdu_veulent_un_journal(self):
         for option in ("--trouve", "--perdu"):

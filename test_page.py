@@ -160,35 +160,13 @@ class Tableau(Page):
         self.assertEqual(names, expected)
 
 
-class TropDeCas(Page):
-    def test_les_plus_grands_ecarts_de_toutes_les_comparaisons_sont_detailles(self):
-        # Écarts : 0 et +1 ; −5 et 0 (perdu si seule la dernière comparaison comptait) ; 0 et +3.
-        self.evaluate({"CV un": [5, 5, 6], "CV deux": [7, 2, 7], "CV trois": [4, 4, 7]})
-        with patch.object(page, "SHOWN", 2):
-            html = self.page()
-        self.assertEqual(texts("<h3 id=.*?>(.*?)</h3>", html), ["Cas n° 2", "Cas n° 3"])
-        self.assertEqual([row[0] for row in self.table(html)[1:]], ["2", "1", "3"])
-        self.assertEqual(re.findall('href="#(cas-.*?)"', html), ["cas-2", "cas-3"])
-        note = f"Sur 3{SPACE}cas, seuls les 2 aux plus grands écarts sont détaillés."
-        self.assertIn(note, html)
-
-    def test_un_cas_sans_ecart_est_detaille_apres_ceux_dont_l_ecart_est_petit(self):
-        marks = {"CV un": [5, None], "CV deux": [5, [5, 5, 6]], "CV trois": [5, [5, 5, 4]]}
-        self.evaluate(marks)
-        with patch.object(page, "SHOWN", 2):
-            html = self.page()
-        self.assertEqual(texts("<h3 id=.*?>(.*?)</h3>", html), ["Cas n° 2", "Cas n° 3"])
-
-    def test_une_page_entiere_ne_dit_pas_qu_elle_est_coupee(self):
-        self.evaluate({"CV un": [5, 5], "CV deux": [7, 2]})
-        with patch.object(page, "SHOWN", 2):
-            self.assertNotIn("seuls les", self.page())
-
-    def test_trois_cents_cas_sont_detailles_et_tous_sont_dessines(self):
+class BeaucoupDeCas(Page):
+    def test_tous_les_cas_sont_detailles_et_dessines(self):
         cases = [{"input": f"CV n° {n}", "expected_focus": "x"} for n in range(302)]
         self.script("--demo", "--passages", "1", "--cas", self.cases(cases))
         html = self.page()
-        self.assertEqual(html.count("<h3 id="), 300)
+        self.assertEqual(html.count("<h3 id="), 302)
+        self.assertEqual(html.count('<a href="#cas-'), 302)
         self.assertEqual(len(self.table(html)), 1 + 302)
         self.assertEqual(html.count('<line class="mean"'), 4)
         self.assertEqual(html.count("<line"), 4 * (302 + 1))
@@ -227,7 +205,7 @@ class Comparaisons(Page):
         self.evaluate({"CV un": [5, 4]})
         html = self.page()
         self.assertRegex(html, r"svg \.down {[^}]*stroke-dasharray")
-        self.assertIn("en pointillé si sa note baisse", html)
+        self.assertIn("en pointillé si elle baisse", html)
 
     def test_la_page_dit_les_phrases_de_l_ecran(self):
         # Écarts 0, 1, 1, 1, 1, 2 : moyenne 1, écart type √0,4 = 0,632 ; Student à 5 degrés, 2,571 :
@@ -457,7 +435,7 @@ class PageEntiere(Page):
             page.HOW_TO_READ,
             *[panel.format(name) for name in ("moyenne", *CRITERIA)],
             "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un "
-            "écart qui manque. Juge ≠ code : combien de fois la moyenne du juge dépasse 5 alors "
+            "écart qui manque. Juge ≠ code : nombre de résumés dont la moyenne dépasse 5 alors "
             "qu'un contrôle par code échoue, ou est sous 5 alors que tous passent.",
             "cas V1 V2 V2 − V1 juge ≠ code 1 6,00 4,00 −2,00 1 2 4,00 7,00 +3,00 1",
             f"Les versions V1 (v1.txt) {means.format('5,00')} 1",
@@ -688,10 +666,10 @@ class Commande(Page):
         said = "une démonstration, où aucun modèle n'a résumé ni noté"
         self.script("--demo", "--passages", "1")
         name = Path("resultats") / self.journal().name
-        self.assertEqual(self.tool().stderr, f"{name} : {said}\n")
+        self.assertEqual(self.tool().stderr, f"{name} est {said}\n")
         self.assertEqual(self.tool(str(self.journal())).stderr, "")
         html = self.journal().with_suffix(".html").read_text("utf-8")
-        self.assertIn(f"C'est {said}.", texts("<p>(.*?)</p>", html))
+        self.assertIn(f"Mais ceci est {said}.", texts("<p>(.*?)</p>", html))
 
     def test_une_vraie_evaluation_ne_se_dit_pas_une_demonstration(self):
         self.evaluate({"CV un": [5]})
@@ -703,8 +681,8 @@ class Commande(Page):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(
             done.stderr,
-            "page.py : resultats/ : aucun journal n'y contient de réponse ; lancez eval_cv.py "
-            "depuis ce dossier, ou indiquez un autre journal\n",
+            "page.py : resultats/ : aucun journal n'y contient de réponse ; allez dans le dossier "
+            "d'où vous avez lancé eval_cv.py, ou donnez le chemin d'un journal\n",
         )
 
     def test_la_commande_que_donne_eval_cv_fait_la_page(self):

@@ -508,8 +508,8 @@ la recherche fait mieux, et pas seulement sur ces questions.
 TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut au moins 6)."
 EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
-retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de 1, les mesures ne \
-se comparent pas. Gardez autant de documents des deux côtés.
+retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de la position 1, les mesures \
+ne se comparent pas. Gardez autant de documents dans les deux fichiers.
 """
 
 
@@ -595,7 +595,9 @@ class Comparaison(AvecFichiers):
         avant = self.exercice("avant.json", [["bon"] + ["x"] * 19, ["bon"]])
         apres = self.exercice("apres.json", [["bon", "x", "y"], ["bon"]])
         out, err = self.script(avant, apres, "--k", "1", "10")
-        self.assertIn("jusqu'à 20 documents par question avant, 3 après : au-delà de 3", err)
+        self.assertIn(
+            "jusqu'à 20 documents par question avant, 3 après : au-delà de la position 3", err
+        )
         self.assertRegex(out, r"\n +profondeur +20 +3\n")
         self.assertEqual(self.script(avant, avant)[1], "")
 
@@ -604,9 +606,7 @@ class Comparaison(AvecFichiers):
         autre = self.exercice("autre.json", [["bon"], ["bon"]], {"Q1": "bon", "Q2": "autre"})
         err = self.script(avant, autre, code=2)[1]
         self.assertIn("avant.json et ", err)
-        self.assertIn(
-            "autre.json : la question « Q2 » manque à l'un, ou n'y a pas les mêmes documents", err
-        )
+        self.assertIn("autre.json : la question « Q2 » manque à l'un d'eux, ou ses documents", err)
         court = self.exercice("court.json", [["bon"]])
         self.assertIn("« Q2 »", self.script(avant, court, code=2)[1])
         self.assertIn("« Q2 »", self.script(court, avant, code=2)[1])
@@ -633,11 +633,11 @@ class Comparaison(AvecFichiers):
         data = {"questions": ["Q"], "resultats": [["a"]], "documents_pertinents": {"Q": "a"}}
         une = self.file("une.json", data)
         self.assertIn(
-            "la question « Q » manque à l'un, ou n'y a pas les mêmes documents",
+            "la question « Q » manque à l'un d'eux, ou ses documents",
             self.script(deux, une, code=2)[1],
         )
         self.assertIn(
-            "la question « Q » manque à l'un, ou n'y a pas les mêmes documents",
+            "la question « Q » manque à l'un d'eux, ou ses documents",
             self.script(une, deux, code=2)[1],
         )
 
@@ -820,11 +820,11 @@ class Erreurs(AvecFichiers):
         self.refuse_run(b'{"q\xff": {}}', "run : le fichier n'est pas en UTF-8")
 
     def test_une_question_ne_revient_pas(self):
-        dit = "run : la question « q1 » revient, triez le fichier (sort -s -k1,1), ou gardez une"
+        dit = "run : la question « q1 » est à deux endroits du fichier ; triez-le (sort -s -k1,1), ou gardez une"
         self.refuse_run(RUNS["TREC"] + "q1 Q0 d4 4 0.5 t\n", dit)
         self.refuse_run(RUNS["sentence-transformers"] * 2, dit)
         inconnue = '{"query_id": "x", "results": []}\n'
-        self.refuse_run(inconnue * 2, "run : la question « x » revient")
+        self.refuse_run(inconnue * 2, "run : la question « x » est à deux endroits")
 
     def test_predictions(self):
         bonnes = RUNS["sentence-transformers"]
@@ -850,10 +850,10 @@ class Erreurs(AvecFichiers):
         self.refuse_run('{"a":' * 100_000, "run : le JSON est trop imbriqué")
 
     def test_questions_que_les_jugements_ignorent(self):
-        dit = "run : aucune de ses questions n'est dans --qrels (« zz » ici, « q1 » dans les "
-        self.refuse_run("zz Q0 d1 1 1.0 t\n", dit + "jugements : mêmes identifiants ?)")
+        dit = "run : aucune question de ce fichier n'est dans les jugements (« zz » ici, « q1 » là "
+        self.refuse_run("zz Q0 d1 1 1.0 t\n", dit + ": mêmes identifiants ?)")
         for rien in ("{}", "query-id corpus-id score\n"):
-            self.refuse_qrels(rien, "(« inconnue » ici, rien dans les jugements :")
+            self.refuse_qrels(rien, "(« inconnue » ici, rien là :")
 
     def test_fichier_de_l_exercice(self):
         vide = {"questions": [], "resultats": [], "documents_pertinents": {}}

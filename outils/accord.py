@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Le juge note-t-il comme vous ? Compare ses notes à celles que vous donnez, à l'aveugle et dans un
-tableur, aux résumés d'un journal d'eval_cv.py. N'appelle jamais l'API.
+tableur, aux résumés d'un journal d'eval_cv.py. Ce script n'appelle jamais l'API.
 
     python3 outils/accord.py resultats/a_noter.csv --exporter    créer la feuille à remplir
     python3 outils/accord.py resultats/a_noter.csv               comparer, une fois remplie
 
 Entre les deux, notez chaque résumé dans un tableur, et enregistrez la feuille au format CSV UTF-8.
 
-La feuille réunit, pour les mêmes cas, un résumé de chaque version, mélangés et sans aucune note. Sa
-colonne « identifiant » sert à les retrouver. Elle contient les CV, donc des données personnelles :
-gardez-la dans un dossier que git ignore.
+La feuille réunit les résumés des mêmes cas par chaque version, mélangés et sans aucune note ; sa
+colonne « identifiant » sert à les retrouver. La feuille contient les CV, donc des données
+personnelles : gardez-la dans un dossier que git ignore.
 
   FEUILLE             la feuille de notes, un fichier CSV
   --journal JOURNAL   le journal d'où viennent les résumés ; par défaut, le plus récent de
@@ -20,9 +20,10 @@ gardez-la dans un dossier que git ignore.
   --json              la comparaison en JSON sur la sortie standard
   -h, --help          cette aide
 
-Le biais est la note du juge moins la vôtre, et |écart| la même différence sans son signe. Un
-intervalle, à 95 %, compte chaque cas une fois ; il demande au moins 6 cas et des écarts qui
-diffèrent. Le kappa quadratique vaut 1 pour un accord parfait, 0 pour un accord dû au hasard.
+Le biais est la note du juge moins la vôtre, et |écart| la même différence sans son signe. La
+colonne « à 1 point » donne la part de vos notes dont le juge s'écarte d'un point au plus. Un
+intervalle, à 95 %, compte chaque cas une fois ; il demande au moins 6 cas, dont les écarts ne sont
+pas tous égaux. Le kappa quadratique vaut 1 pour un accord parfait, 0 pour un accord dû au hasard.
 
 Codes de sortie : 0, la feuille est créée ou comparée ; 1, aucune note à comparer ; 2, commande ou
 fichier incorrect ; 130, interruption.
@@ -69,11 +70,12 @@ ENCODING = "utf-8-sig"  # la marque du début dit aux tableurs que c'est de l'UT
 # Ce qui précède un signe qui ferait du texte une formule : le début de la cellule ou, pour un
 # tableur qui se trompe de séparateur, un saut de ligne, une virgule…
 BEFORE_FORMULA = re.compile(r'(^|[\n\r\t,;"])(?=\s*[=+\-@＝＋－＠])')
+INVISIBLE = "\\1\u200b"  # l'espace de largeur nulle que l'on met devant ce signe
 
 
 def graded_rows(results):
     """Les résumés notés par le juge, {identifiant: ligne}, d'après les passages de chaque version.
-    Le texte qu'une version redonne à un autre passage n'y est qu'une fois."""
+    Le texte qu'une version redonne à un autre passage n'y est qu'une fois, au premier passage."""
     graded = {}
     for version, passes in results.items():
         for one_pass in passes:
@@ -82,7 +84,7 @@ def graded_rows(results):
                     continue
                 content = json.dumps([version, result["case"]["input"], result["summary"]])
                 digest = hashlib.sha256(content.encode()).hexdigest()
-                key = f"id{digest:.12}"  # sans « id », un tableur pourrait y voir un nombre
+                key = "id" + digest[:12]  # sans « id », un tableur pourrait y voir un nombre
                 judge = {name: result["notes"][name] for name in CRITERIA}
                 judge["moyenne"] = fmean(judge.values())  # sans arrondi
                 graded.setdefault(key, Row(key, version, case, result, judge))
@@ -102,10 +104,11 @@ def draw(graded, version_count, number):
         if len(by_version) == version_count:  # un résumé noté dans chaque version
             for turn, group in enumerate(zip(*by_version.values())):
                 turns.setdefault(turn, []).append(group)
-    for groups in turns.values():
-        rng.shuffle(groups)
-    all_groups = chain(*turns.values())
-    drawn = list(chain(*list(all_groups)[: max(1, number // version_count)]))
+    groups = []
+    for same_turn in turns.values():
+        rng.shuffle(same_turn)
+        groups += same_turn
+    drawn = list(chain(*groups[: max(1, number // version_count)]))
     rng.shuffle(drawn)
     return drawn
 
@@ -121,9 +124,7 @@ def write_sheet(path, rows):
         for row in rows:
             case = row.result["case"]
             texts = (case["input"], case["expected_focus"], row.result["summary"])
-            cells = [
-                BEFORE_FORMULA.sub("\\1\u200b", text) for text in texts
-            ]  # une espace invisible
+            cells = [BEFORE_FORMULA.sub(INVISIBLE, text) for text in texts]
             blanks = [""] * len(CRITERIA)
             sheet.writerow([*cells, *blanks, row.id])
 
@@ -170,8 +171,10 @@ def read_lines(path):
     names = [title.partition(" : ")[0].strip() for title in header]  # sans la définition
     for name in (IDENTIFIER, *CRITERIA):
         if names.count(name) != 1:
-            found = f"colonnes « {name} » : {names.count(name)}, il en faut une"
-            raise Arret(f"{path}, ligne 1 : {found} ; reprenez l'en-tête exporté")
+            raise Arret(
+                f"{path}, ligne 1 : il faut une colonne « {name} », et il y en a "
+                f"{names.count(name)} ; reprenez l'en-tête exporté"
+            )
     numbered = enumerate(lines, 2)
     return [(number, dict(zip(names, cells))) for number, cells in numbered if any(cells)]
 
@@ -187,8 +190,10 @@ def marks_of(cells, place):
         if re.fullmatch(r"-?\d+([.,]\d+)?", text):
             marks[name] = float(text.replace(",", "."))
         if name not in marks or not LOWEST <= marks[name] <= HIGHEST:
-            wanted = f"une note de {LOWEST} à {HIGHEST} est attendue"
-            raise Arret(f"{place}, {name} : {wanted}, et non « {eval_cv.masked(text)} »")
+            raise Arret(
+                f"{place}, {name} : une note de {LOWEST} à {HIGHEST} est attendue, et non "
+                f"« {text[:60]} »"
+            )
     if len(marks) == len(CRITERIA):
         marks["moyenne"] = fmean(marks.values())
     return marks
@@ -213,9 +218,11 @@ def read_sheet(path, graded, journal):
             row.line = line
             row.human = marks
     if unknown:
-        ignored = f"{path} : lignes {', '.join(unknown)} ignorées, car {journal.path} n'a pas de "
-        ignored += "note du juge pour leur identifiant ; si la feuille vient d'un autre journal, "
-        eval_cv.tell(ignored + "donnez-le avec --journal")
+        eval_cv.tell(
+            f"{path} : lignes ignorées, faute d'une note du juge pour leur identifiant dans "
+            f"{journal.path} : {', '.join(unknown)} ; si la feuille vient d'un autre journal, "
+            "donnez-le avec --journal"
+        )
     return [row for row in graded.values() if row.human], skipped
 
 
@@ -234,18 +241,18 @@ def means_by_case(marked, name):
     return [{case: fmean(values) for case, values in marks.items()} for marks in (human, judge)]
 
 
-def mean(values):
+def rounded_mean(values):
     """La moyenne à 2 décimales, ou None s'il n'y a rien."""
     return round(fmean(values), 2) + 0.0 if values else None  # -0.0 devient 0.0
 
 
-def kappa(yours, judges):
+def kappa(human_marks, judge_marks):
     """Le kappa quadratique (Cohen, « Weighted kappa », 1968) : 1 moins le carré moyen des écarts,
     rapporté à celui d'un appariement au hasard ; None si l'un des deux n'a mis que la même note."""
-    if len(set(yours)) < 2 or len(set(judges)) < 2:
+    if len(set(human_marks)) < 2 or len(set(judge_marks)) < 2:
         return None
-    observed = fmean((b - a) ** 2 for a, b in zip(yours, judges))
-    chance = fmean((b - a) ** 2 for a in yours for b in judges)
+    observed = fmean((b - a) ** 2 for a, b in zip(human_marks, judge_marks))
+    chance = fmean((b - a) ** 2 for a in human_marks for b in judge_marks)
     return round(1 - observed / chance, 2)
 
 
@@ -255,13 +262,15 @@ def agreement(marked, name):
     0.41} ; None pour ce qui ne se calcule pas. Les moyennes, le biais et son intervalle comptent
     chaque cas une fois ; le reste, chaque résumé."""
     human_means, judge_means = means_by_case(marked, name)
-    human = mean(human_means.values())
-    judge = mean(judge_means.values())
+    human = rounded_mean(human_means.values())
+    judge = rounded_mean(judge_means.values())
     biases = [judge_means[case] - human_means[case] for case in human_means]
     rows = [row for row in marked if name in row.human]
-    yours = [row.human[name] for row in rows]
-    judges = [row.judge[name] for row in rows]
-    gaps = [round(abs(b - a), 9) for a, b in zip(yours, judges)]  # sinon 8.3 - 7.3 dépasse 1
+    human_marks = [row.human[name] for row in rows]
+    judge_marks = [row.judge[name] for row in rows]
+    gaps = [
+        round(abs(b - a), 9) for a, b in zip(human_marks, judge_marks)
+    ]  # sinon 8.3 - 7.3 dépasse 1
     return {
         "n": len(rows),
         "cases": len(human_means),
@@ -269,9 +278,9 @@ def agreement(marked, name):
         "judge": judge,
         "bias": round(judge - human, 2) if rows else None,
         "interval": rounded_interval(biases),
-        "absolute_gap": mean(gaps),
-        "within_one": mean([gap <= 1 for gap in gaps]),
-        "kappa": kappa(yours, judges) if name in CRITERIA else None,
+        "absolute_gap": rounded_mean(gaps),
+        "within_one": rounded_mean([gap <= 1 for gap in gaps]),
+        "kappa": kappa(human_marks, judge_marks) if name in CRITERIA else None,
     }
 
 
@@ -284,9 +293,9 @@ def difference(old_rows, new_rows):
     judge = [new_judge[case] - old_judge[case] for case in old_judge if case in new_judge]
     return {
         "cases": len(human),
-        "human": mean(human),
+        "human": rounded_mean(human),
         "human_interval": rounded_interval(human),
-        "judge": mean(judge),
+        "judge": rounded_mean(judge),
         "judge_interval": rounded_interval(judge),
     }
 
@@ -294,16 +303,10 @@ def difference(old_rows, new_rows):
 def comparison_of(marked, skipped, versions):
     """Toute la comparaison, comme l'affiche --json."""
     by_version = {v: [row for row in marked if row.version == v] for v in versions}
-    means = {}
-    for version, rows in by_version.items():
-        human, judge = means_by_case(rows, "moyenne")
-        if human:
-            means[version] = {"human": mean(human.values()), "judge": mean(judge.values())}
     return {
         "n": len(marked),
         "skipped": skipped,
         "criteria": {name: agreement(marked, name) for name in MEASURES},
-        "versions": means,
         "comparison": {v: difference(by_version["V1"], by_version[v]) for v in versions[1:]},
     }
 
@@ -334,9 +337,9 @@ def table_line(name, found):
 
 def sign(ends):
     """1 ou -1 si un intervalle exclut 0, selon le côté où il se trouve ; 0 sinon."""
-    if ends is None:
+    if ends is None or ends[0] <= 0 <= ends[1]:
         return 0
-    return (ends[0] > 0) - (ends[1] < 0)
+    return 1 if ends[0] > 0 else -1
 
 
 def difference_lines(second, found):
@@ -346,12 +349,12 @@ def difference_lines(second, found):
         gap = shown(found[side], "+.2f")
         ends = shown_interval(found[f"{side}_interval"])
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
-    yours = sign(found["human_interval"])
-    judges = sign(found["judge_interval"])
+    human = sign(found["human_interval"])
+    judge = sign(found["judge_interval"])
     answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas."
-    if yours and yours == judges:
+    if human and human == judge:
         answer = "Oui."
-    elif yours and yours == -judges:
+    elif human and human == -judge:
         answer = "Non, il les classe dans l'ordre inverse : précisez la grille avant de le croire."
     return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 
@@ -366,7 +369,7 @@ def disagreement_lines(marked):
     complete = [row for row in marked if "moyenne" in row.human]
     rows = [row for row in complete if distance(row) > 0]
     rows.sort(key=distance, reverse=True)
-    lines = ["", "Vos plus grands désaccords :"] if rows else []
+    lines = ["", "Vos plus grands désaccords, et la justification du juge :"] if rows else []
     for row in rows[:3]:
         marks = f"vous {row.human['moyenne']:.2f}, juge {row.judge['moyenne']:.2f}"
         lines.append(f"ligne {row.line} ({row.version}, cas n° {row.case}) : {marks}")
@@ -391,7 +394,8 @@ def screen(report, marked):
             biased.append(name)
     names = ", ".join(biased) or "aucun"
     lines.append(f"Biais établis (ceux dont l'intervalle exclut 0) : {names}.")
-    lines.append("Pour l'accord, lisez les deux dernières colonnes, « à 1 point » et « kappa ».")
+    lines.append("« à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.")
+    lines.append("« kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.")
     for second, found in report["comparison"].items():
         lines += difference_lines(second, found)
     return lines + disagreement_lines(marked)

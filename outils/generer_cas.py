@@ -13,8 +13,8 @@
   -h, --help             cette aide
 
 Il faut le paquet anthropic et une clé, comme pour eval_cv.py. Les profils varient, et la moitié n'a
-pas de réalisation chiffrée : PROMPT_V2 en demande une, et il faut voir ce qu'un modèle en fait
-quand il n'y en a pas. Les cas sont ajoutés à mesure qu'ils arrivent. Relisez-les : ce sont des
+pas de réalisation chiffrée : PROMPT_V2 en demande une, et il faut voir ce qu'un modèle écrit
+quand le CV n'en a pas. Les cas sont ajoutés à mesure qu'ils arrivent. Relisez-les : ce sont des
 brouillons.
 
 Codes de sortie : 0, des cas ont été ajoutés ; 1, aucun ; 2, commande ou fichier incorrect, ou
@@ -135,7 +135,7 @@ def command(argv):
     finally:  # même interrompu, dire ce qui est gardé
         pool.shutdown(wait=False, cancel_futures=True)
         lines = [f"{path} : {added} cas de plus."]
-        lines += [f"  {count} × {cause}" for cause, count in causes.items()]
+        lines += [f"  {times} × {cause}" for cause, times in causes.items()]
         if added:
             lines.append("Relisez-les, ce sont des brouillons.")
         eval_cv.display("\n".join(lines))

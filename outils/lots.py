@@ -11,16 +11,16 @@
 Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'API peut prendre
 24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
 
-Les options, le journal, l'affichage et les codes de sortie sont ceux d'eval_cv.py (voyez
-python3 eval_cv.py --help), sauf --demo ; le paquet et la clé aussi. Deux options complètent
---reprendre :
+Il faut le même paquet et la même clé que pour eval_cv.py. Les options, sauf --demo, le journal,
+l'affichage et les codes de sortie sont aussi les siens (voyez python3 eval_cv.py --help). Deux
+options complètent --reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
                          d'Anthropic montre ce lot : ses résultats seront attendus, et rien ne
                          sera repayé
   --perdu LOT            à donner si l'API ne connaît plus ce lot, ou si ses résultats ont expiré
-                         (si l'on n'a jamais reçu son identifiant, donnez le mot inconnu) : ses
-                         requêtes seront demandées et payées de nouveau
+                         (si vous n'avez jamais reçu son identifiant, donnez à sa place le mot
+                         « inconnu ») : ses requêtes seront demandées et payées de nouveau
 """
 
 import json
@@ -59,8 +59,8 @@ NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py
 
 
 def known_or_waiting(journal, waiting, received, version, passage, params):
-    """Prend la place d'`eval_cv.ask` : rend la réponse du journal, ou met la requête en attente
-    dans `waiting` et lève `PasDemande`. Ce qu'un lot vient de rendre (`received`), même
+    """Prend la place d'`eval_cv.answer_once` : rend la réponse du journal, ou met la requête dans
+    `waiting` et lève `PasDemande`. Ce qu'un lot vient de rendre (`received`), même
     inutilisable, n'est pas redemandé : on paierait sans fin."""
     key = eval_cv.call_key(version, passage, params)
     try:
@@ -150,11 +150,13 @@ def results_of(batch_id):
             failing_since = None
         except Exception as error:
             fault = fault_of(error)
-            unknown = getattr(error, "status_code", None) == 404
-            if not unknown and not isinstance(fault, Impossible):
+            state = str(fault)
+            if getattr(error, "status_code", None) == 404:
+                state = "HTTP 404, lot inconnu à cette adresse"
+            elif not isinstance(fault, Impossible):
                 raise fault from None
-            state = "HTTP 404, lot inconnu à cette adresse" if unknown else str(fault)
-            failing_since = failing_since or time.monotonic()
+            if failing_since is None:
+                failing_since = time.monotonic()
             if time.monotonic() - failing_since >= PATIENCE:
                 raise Arret(
                     f"lot {batch_id} : aucune réponse utilisable depuis {PATIENCE // 60} minutes "
@@ -211,8 +213,8 @@ def in_batches(journal, ask):
         for batch_id in list(journal.batches):
             collect(journal, batch_id, received)
         waiting = {}  # les appels à faire, {clé d'un appel: ligne à écrire}
-        answer = partial(known_or_waiting, journal, waiting, received)
-        versions = eval_cv.evaluate(journal.plan, answer)
+        call = partial(known_or_waiting, journal, waiting, received)
+        versions = eval_cv.run_plan(journal.plan, call)
         if not waiting:
             return versions
         send(journal, waiting, received)
@@ -225,7 +227,7 @@ def declare(path, trouve=None, perdu=None):
     journal = eval_cv.load_journal(path)
     batch_id = perdu or UNKNOWN  # --trouve donne son identifiant à un lot qui n'en avait pas
     if batch_id not in journal.batches:
-        names = ", ".join(journal.batches) or "aucun ; reprenez-le sans --trouve ni --perdu"
+        names = ", ".join(journal.batches) or "aucun ; reprenez ce journal sans --trouve ni --perdu"
         wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
         raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names}")
     if trouve:
@@ -246,6 +248,8 @@ def command(argv):
     given = eval_cv.parse(others)
     if given["demo"]:
         raise Arret(f"--demo : {NO_DEMO}")
+    if "" in vars(declared).values():  # une variable vide du terminal, par exemple
+        raise Arret("--trouve et --perdu veulent l'identifiant d'un lot")
     if vars(declared):
         declare(given.get("reprendre"), **vars(declared))
     return eval_cv.command(others, evaluate_journal=in_batches)

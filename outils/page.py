@@ -7,7 +7,7 @@ les cas, les résumés côte à côte avec leurs notes, et la cause de chaque no
 
 La page, un fichier HTML, est écrite à côté du journal, sous le même nom. Elle contient les CV : ne
 la publiez pas. Rien de ce qui vient d'un CV, d'un prompt ou d'un modèle ne peut s'y exécuter.
-N'appelle jamais l'API.
+Ce script n'appelle jamais l'API.
 
   -h, --help   cette aide
 
@@ -28,17 +28,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import eval_cv
 from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_text, system_errors
 
-SHOWN = 300  # au-delà, la page ne détaille que les cas dont l'écart est le plus grand
 MIDDLE = (LOWEST + HIGHEST) / 2
 DEMONSTRATION = "une démonstration, où aucun modèle n'a résumé ni noté"
 INTRODUCTION = (
-    "Chaque prompt (V1, V2…) a fait résumer les mêmes cas, et un modèle, le juge, a noté chaque "
+    "Chaque prompt (V1, V2…) sert à résumer les mêmes cas, et un modèle, le juge, note chaque "
     "résumé. Un passage résume et note une fois chaque cas."
 )
 HOW_TO_READ = (
     "Seuls les cas notés dans les deux versions sont comparés ; l'intervalle, s'il y en a un, "
-    "réunit les écarts moyens compatibles avec eux. Ci-dessous, un trait par cas, en pointillé si "
-    "sa note baisse ; le trait large est la moyenne."
+    "réunit les écarts moyens compatibles avec eux. Ci-dessous, un trait par cas, de sa note en V1 "
+    "à sa note dans l'autre version, en pointillé si elle baisse ; le trait large est la moyenne."
 )
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
@@ -75,8 +74,8 @@ def newest_journal():
         if b'"message":' in content:  # la clé d'une réponse ; dans un texte, elle est échappée
             return path
     raise Arret(
-        "resultats/ : aucun journal n'y contient de réponse ; lancez eval_cv.py depuis ce dossier, "
-        "ou indiquez un autre journal"
+        "resultats/ : aucun journal n'y contient de réponse ; allez dans le dossier d'où vous avez "
+        "lancé eval_cv.py, ou donnez le chemin d'un journal"
     )
 
 
@@ -85,13 +84,13 @@ def open_journal(given):
     résultats, {"V1": passages, …} ; lève `Arret` si ses notes viennent d'une autre grille."""
     path = newest_journal() if given is None else Path(given)
     journal = eval_cv.load_journal(path)
-    if journal.grid != (eval_cv.PROMPT_GRADER, eval_cv.SCHEMA_NOTES):
+    if journal.grid != eval_cv.GRID:
         raise Arret(
             f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; remettez l'ancienne, "
             f'ou faites noter de nouveau ces résumés : python3 eval_cv.py --reprendre "{path}"'
         )
     if given is None and journal.plan["model"] == eval_cv.DEMO:
-        eval_cv.tell(f"{path} : {DEMONSTRATION}")
+        eval_cv.tell(f"{path} est {DEMONSTRATION}")
     return journal, eval_cv.reread(journal)
 
 
@@ -107,10 +106,12 @@ FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}  # ce que le françai
 def french(text, *quoted):
     """Une de nos phrases, échappée, avec la virgule et les espaces du français sauf dans ce qu'elle
     cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
-    citations = map(re.escape, quoted)
-    pattern = "|".join([*citations, "(?<=« ).*?(?= »)", TYPED])
-    # Une citation trouvée n'est pas dans FRENCH : elle prend sa propre place.
-    return html.escape(re.sub(pattern, lambda found: FRENCH.get(found[0], found[0]), text))
+    citation = "|".join([*map(re.escape, quoted), "(?<=« ).*?(?= »)"])
+
+    def typeset(found):
+        return FRENCH[found[0]] if found[1] is None else found[1]  # une citation reste telle quelle
+
+    return html.escape(re.sub(f"({citation})|{TYPED}", typeset, text))
 
 
 def folded(title, text):
@@ -195,8 +196,9 @@ def case_rows(results):
     for place, result in enumerate(results["V1"][0]):
         of_case = {v: [one_pass[place] for one_pass in passes] for v, passes in results.items()}
         marks = {v: means[v][place]["moyenne"] for v in results if means[v][place]}
-        compared = [v for v in marks if v != "V1" and "V1" in marks]
-        gaps = {v: gap_between(marks["V1"], marks[v]) for v in compared}
+        gaps = {}
+        if "V1" in marks:
+            gaps = {v: gap_between(marks["V1"], marks[v]) for v in marks if v != "V1"}
         rows.append(CaseRow(place + 1, result["case"], of_case, marks, gaps))
     return rows
 
@@ -209,11 +211,6 @@ def rank(row):
     if row.marks:
         return 1, min(row.marks.values())
     return 2, 0
-
-
-def widest_gap(row):
-    """Le plus grand écart d'un cas, sans son signe ; 0 s'il n'en a pas."""
-    return max(map(abs, row.gaps.values()), default=0)
 
 
 def disagreement(result):
@@ -236,19 +233,18 @@ def cells(values, form):
     return "".join(f"<td>{text}</td>" for text in texts)
 
 
-def cases_table(versions, rows, detailed):
-    """Le tableau de tous les cas ; le numéro de ceux qui sont détaillés est un lien."""
+def cases_table(versions, rows):
+    """Le tableau de tous les cas ; le numéro de chacun mène à son détail."""
     headers = ["cas", *versions, *[f"{second} − V1" for second in versions[1:]]]
     order = "Les plus grandes baisses d'abord" if len(versions) > 1 else "Les notes basses d'abord"
     legend = f"{order} ; un tiret remplace une note ou un écart qui manque."
     if CHECKS:
         headers.append("juge ≠ code")
-        legend += f" Juge ≠ code : combien de fois la moyenne du juge dépasse {MIDDLE:g} alors "
+        legend += f" Juge ≠ code : nombre de résumés dont la moyenne dépasse {MIDDLE:g} alors "
         legend += f"qu'un contrôle par code échoue, ou est sous {MIDDLE:g} alors que tous passent."
     lines = []
     for row in rows:
-        number = row.number
-        link = f'<a href="#cas-{number}">{number}</a>' if number in detailed else number
+        link = f'<a href="#cas-{row.number}">{row.number}</a>'
         line = cells([row.marks.get(version) for version in versions], ".2f")
         line += cells([row.gaps.get(second) for second in versions[1:]], "+.2f")
         if CHECKS:
@@ -295,11 +291,11 @@ def grading(passage, result):
     return f"<p>{'<br>'.join([f'<b>{heading}</b>', *why])}</p>"
 
 
-def summaries(by_pass):
+def summaries(case_results):
     """Les résumés d'un cas par une version, un résultat par passage : chaque texte une seule fois,
     avec ce qu'en dit le code et les notes de chaque passage."""
     groups = {}  # {résumé: [(numéro de passage, résultat), …]}
-    for passage, result in enumerate(by_pass, 1):
+    for passage, result in enumerate(case_results, 1):
         groups.setdefault(result["summary"], []).append((passage, result))
     articles = []
     for summary, group in groups.items():
@@ -319,8 +315,8 @@ def summaries(by_pass):
 def case_section(row):
     """Un cas : son CV, replié, ce qu'on en attend, puis les résumés de chaque version."""
     columns = []
-    for version, by_pass in row.results.items():
-        columns.append(f"<div><h4>{version}</h4>{summaries(by_pass)}</div>")
+    for version, case_results in row.results.items():
+        columns.append(f"<div><h4>{version}</h4>{summaries(case_results)}</div>")
     title = french(f"Cas n° {row.number}")
     return f"""<h3 id="cas-{row.number}">{title}</h3>{folded("Le texte du cas", row.case["input"])}
 <p class="soft">{french("Informations attendues : ")}{html.escape(row.case["expected_focus"])}</p>
@@ -340,7 +336,7 @@ def page_of(journal, results):
 <h1>{title}</h1>"""
     parts = [head, f"<p>{french(INTRODUCTION)}</p>"]
     if plan["model"] == eval_cv.DEMO:
-        parts.append(f"<p><b>{french(f'C’est {DEMONSTRATION}.')}</b></p>")
+        parts.append(f"<p><b>{french(f'Mais ceci est {DEMONSTRATION}.')}</b></p>")
     models = [plan["model"], plan["judge"], *journal.served, *chain(*journal.served.values())]
     for line in eval_cv.context_lines(journal):
         parts.append(f'<p class="soft">{french(line, *models)}</p>')
@@ -351,19 +347,14 @@ def page_of(journal, results):
     for second in versions[1:]:
         parts.append(comparison_section(second, results))
     rows = sorted(case_rows(results), key=rank)
-    # Les plus grands écarts, toutes comparaisons confondues ; à égalité, l'ordre du tableau.
-    widest = sorted(rows, key=widest_gap, reverse=True)[:SHOWN]
-    parts.append(cases_table(versions, rows, {row.number for row in widest}))
+    parts.append(cases_table(versions, rows))
     parts.append("<h2>Les versions</h2>")
     labels = eval_cv.labels(plan)
     for (version, report), prompt in zip(reports.items(), plan["prompts"]):
         parts.append(version_section(french(labels[version], *plan["names"]), report, prompt))
     grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in CRITERIA.items()]
     parts.append(f"<h2>La grille du juge</h2><ul>{''.join(grid)}</ul><h2>Cas par cas</h2>")
-    if len(widest) < len(rows):
-        text = f"Sur {len(rows)} cas, seuls les {SHOWN} aux plus grands écarts sont détaillés."
-        parts.append(f"<p>{french(text)}</p>")
-    for row in sorted(widest, key=lambda row: row.number):
+    for row in sorted(rows, key=lambda row: row.number):
         parts.append(case_section(row))
     return "\n".join(parts)
 
