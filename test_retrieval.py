@@ -508,8 +508,8 @@ la recherche fait mieux, et pas seulement sur ces questions.
 TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut au moins 6)."
 EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
-retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de la position 1, les mesures \
-ne se comparent pas. Gardez autant de documents dans les deux fichiers.
+retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de la position \
+1, les mesures ne se comparent pas. Gardez autant de documents dans les deux fichiers.
 """
 
 
@@ -820,7 +820,7 @@ class Erreurs(AvecFichiers):
         self.refuse_run(b'{"q\xff": {}}', "run : le fichier n'est pas en UTF-8")
 
     def test_une_question_ne_revient_pas(self):
-        dit = "run : la question « q1 » est à deux endroits du fichier ; triez-le (sort -s -k1,1), ou gardez une"
+        dit = "run : la question « q1 » est à deux endroits du fichier ; triez-le (sort -s -k1,1)"
         self.refuse_run(RUNS["TREC"] + "q1 Q0 d4 4 0.5 t\n", dit)
         self.refuse_run(RUNS["sentence-transformers"] * 2, dit)
         inconnue = '{"query_id": "x", "results": []}\n'
