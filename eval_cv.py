@@ -173,7 +173,7 @@ def check_settings():
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
     address = os.environ.get("ANTHROPIC_BASE_URL")
     if address and not re.match(r"https?://\w", address):
-        raise Arret(f"ANTHROPIC_BASE_URL, « {address} », doit commencer par http:// ou https://")
+        raise Arret("ANTHROPIC_BASE_URL doit commencer par http:// ou https://, corrigez-la")
 
 
 @cache
@@ -1007,25 +1007,15 @@ def demo_ask(params):
 # --- 8. La ligne de commande
 
 
-REFUSALS = {  # ce que dit argparse, et ce que l'on en dit
-    "unrecognized arguments: (.+)": "argument inconnu : {}",
-    "the following arguments are required: (.+)": "il manque {}",
-    "argument (.+): expected .+": "il manque une valeur après {}",
-    "argument (.+): not allowed with argument (.+)": "{1} et {0} ne vont pas ensemble",
-}
-
-
 def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
 
     def refuse(message):
+        # Du message anglais d'argparse, on ne garde que ce qu'il reproche.
+        found = re.search("(?:arguments|required): (.+)|argument (.+?):", message)
+        culprit = (found[1] or found[2]) if found else "les options"
         typed = " ".join([Path(sys.argv[0]).name, *argv])
-        fault = "une option ou un argument est de trop"
-        for english, french in REFUSALS.items():
-            found = re.fullmatch(english, message)
-            if found:
-                fault = french.format(*found.groups())
-        raise Arret(f"commande refusée ({fault}) : « {typed} » ; voyez --help")
+        raise Arret(f"commande refusée, vérifiez {culprit} (voyez --help) : « {typed} »")
 
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS

@@ -762,15 +762,11 @@ def parse(argv):
     """Les options de la ligne de commande ; lève `Erreur`, argparse parlant anglais."""
 
     def refuse(message):
-        fault = "une option ou un argument est de trop"
-        unknown = re.fullmatch("unrecognized arguments: (.+)", message)
-        incomplete = re.fullmatch("argument (.+): expected .+", message)
-        if unknown:
-            fault = f"argument inconnu : {unknown[1]}"
-        elif incomplete:
-            fault = f"il manque une valeur après {incomplete[1]}"
+        # Du message anglais d'argparse, on ne garde que ce qu'il reproche.
+        found = re.search("arguments: (.+)|argument (.+?):", message)
+        culprit = (found[1] or found[2]) if found else "les options"
         typed = shlex.join(["retrieval_eval.py", *argv])
-        raise Erreur(f"commande refusée ({fault}) : « {typed} » ; voyez --help")
+        raise Erreur(f"commande refusée, vérifiez {culprit} (voyez --help) : « {typed} »")
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.error = refuse

@@ -406,13 +406,13 @@ class Feuille(Accord):
 
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments, fault in [
-            ([], "il manque FEUILLE"),
-            (["a.csv", "b.csv"], "argument inconnu : b.csv"),
-            (["a.csv", "--exportez"], "argument inconnu : --exportez"),
-            (["a.csv", "--journal"], "il manque une valeur après --journal"),
+            ([], "FEUILLE"),
+            (["a.csv", "b.csv"], "b.csv"),
+            (["a.csv", "--exportez"], "--exportez"),
+            (["a.csv", "--journal"], "--journal"),
         ]:
             err = self.main(accord.command, *arguments, code=2)[1]
-            self.assertIn(f"commande refusée ({fault}) : « ", err)
+            self.assertIn(f"commande refusée, vérifiez {fault} (voyez --help) : « ", err)
         err = self.accord("--exporter", "--nombre", "0", code=2)[1]
         self.assertIn("--nombre : un nombre entier de 1 à 9999 est attendu, et non « 0 »", err)
 

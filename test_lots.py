@@ -651,9 +651,11 @@ class Envoi(WithBatches):
         for option in ("--trouve", "--perdu"):
             err = self.lots(option, "msgbatch_0", code=2)[1]
             self.assertIn("--trouve et --perdu vont avec --reprendre JOURNAL", err)
-            self.assertIn(f"{option} »", self.main(lots.command, option, code=2)[1])
+            self.assertIn(f"vérifiez {option} (", self.main(lots.command, option, code=2)[1])
         both = ("--trouve", "a", "--perdu", "b")
-        self.assertIn("commande refusée", self.main(lots.command, *both, code=2)[1])
+        self.assertIn(
+            "commande refusée, vérifiez --perdu", self.main(lots.command, *both, code=2)[1]
+        )
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_un_lot_trop_gros_est_coupe_en_deux_sans_rien_payer_deux_fois(self):
@@ -932,8 +934,8 @@ class GenererCas(WithApi):
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
             (["1", absent], f"dossier {absent.parent} : ce fichier ou ce dossier n'existe pas"),
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
-            (["1"], "commande refusée (il manque FICHIER) : « "),
-            ([], "commande refusée (il manque N, FICHIER) : « "),
+            (["1"], "commande refusée, vérifiez FICHIER (voyez --help) : « "),
+            ([], "commande refusée, vérifiez N, FICHIER (voyez --help) : « "),
         ]:
             out, err = self.generate(*arguments, code=2)
             self.assertIn(expected, err)

@@ -705,7 +705,7 @@ class Commande(Page):
     def test_une_option_inconnue_est_refusee(self):
         done = self.tool("--couleur", "x.jsonl")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("commande refusée (argument inconnu : --couleur) : « ", done.stderr)
+        self.assertIn("commande refusée, vérifiez --couleur (voyez --help) : « ", done.stderr)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "propre à Linux")
     def test_une_sortie_pleine_est_une_phrase_et_la_page_est_ecrite(self):

@@ -709,7 +709,7 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "(argument inconnu : --inconnu) : « retrieval_eval.py --inconnu » ; voyez --help\n"
+        dit = "vérifiez --inconnu (voyez --help) : « retrieval_eval.py --inconnu »\n"
         self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
@@ -881,13 +881,14 @@ class Erreurs(AvecFichiers):
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
         self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
         self.refuse(
-            "commande refusée (argument inconnu : --inconnu a b) : «", exercice, "--inconnu", "a b"
+            "commande refusée, vérifiez --inconnu a b (voyez --help) : «",
+            exercice,
+            "--inconnu",
+            "a b",
         )
         self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
-        self.refuse("commande refusée (il manque une valeur après --k) : «", exercice, "--k")
-        self.refuse(
-            "commande refusée (une option ou un argument est de trop)", exercice, "--json=1"
-        )
+        self.refuse("commande refusée, vérifiez --k (voyez --help) : «", exercice, "--k")
+        self.refuse("commande refusée, vérifiez --json (voyez --help) : «", exercice, "--json=1")
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):
