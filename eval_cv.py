@@ -16,7 +16,8 @@ ANTHROPIC_API_KEY. Chaque réponse est écrite aussitôt dans un journal, que l'
 rien repayer. Les options, avec leur valeur par défaut entre parenthèses :
 
   --cas FICHIER          les cas, une liste JSON de {"input": "le CV", "expected_focus": "ce que
-                         le résumé doit faire ressortir"} ; par défaut, cases.json
+                         le résumé doit faire ressortir"} ; par défaut, cases.json, à côté du
+                         script
   --prompts A B …        les prompts V1, V2… : un fichier par prompt, ou le nom d'un prompt du
                          script (PROMPT_V1 PROMPT_V2) ; les autres sont comparés à V1
   --limite N             n'évaluer que les N premiers cas ; les autres le sont à la reprise
@@ -168,7 +169,8 @@ def check_settings():
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
-            raise Arret(f"{name} est vide, ou contient un espace ou un accent : recopiez la clé")
+            fault = "est vide, ou contient un caractère qu'une clé n'a pas (espace, accent…)"
+            raise Arret(f"{name} {fault} : recopiez la clé")
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
     address = os.environ.get("ANTHROPIC_BASE_URL")
@@ -734,7 +736,11 @@ def load_prompt(name):
     """Le prompt du script qui porte ce nom, ou le contenu d'un fichier ; lève `Arret`."""
     text = BUILT_IN.get(name)
     if text is None:
-        with system_errors(f"--prompts {name}"):
+        with system_errors(name):
+            if not Path(name).exists():
+                raise Arret(
+                    f"--prompts {name} : ce n'est ni un fichier, ni {', ni '.join(BUILT_IN)}"
+                )
             text = Path(name).read_text(encoding="utf-8-sig").strip()
     if not text:
         raise Arret(f"{name} : le prompt est vide, écrivez-y la consigne")
@@ -750,7 +756,7 @@ def load_prompt(name):
 def check_cases(cases, path):
     """Vérifie une liste de cas (voir la partie 1) ; lève un `Arret` qui nomme le cas fautif."""
     if not isinstance(cases, list) or not cases:
-        raise Arret(f"{path} : une liste de cas est attendue, [{{…}}, {{…}}]")
+        raise Arret(f"{path} : une liste d'au moins un cas est attendue, [{{…}}, {{…}}]")
     numbers = {}  # {texte d'un CV: son numéro}
     for number, case in enumerate(cases, 1):
         place = f"{path}, cas n° {number}"

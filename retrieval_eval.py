@@ -343,7 +343,8 @@ def text_blocks(file, layouts):
         if width is None:
             width = len(columns)
             if width not in layouts:
-                raise unexpected(row, line, " » ou « ".join(layouts.values()))
+                error = unexpected(row, line, " » ou « ".join(layouts.values()))
+                raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -768,7 +769,7 @@ def parse(argv):
         typed = shlex.join(["retrieval_eval.py", *argv])
         raise Erreur(f"commande refusée, vérifiez {culprit} (voyez --help) : « {typed} »")
 
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = refuse
     parser.add_argument("files", nargs="*")
     parser.add_argument("--qrels")

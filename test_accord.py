@@ -615,7 +615,10 @@ class Lecture(Accord):
 
     def test_une_feuille_absente_ou_un_dossier_est_une_phrase(self):
         self.path = self.folder / "absente.csv"
-        self.assertIn("absente.csv : ce fichier ou ce dossier", self.accord(code=2)[1])
+        self.assertIn(
+            "absente.csv : cette feuille n'existe pas, créez-la avec --exporter",
+            self.accord(code=2)[1],
+        )
         self.path = self.folder
         self.assertIn(f"{self.folder} : ", self.accord(code=2)[1])
 
@@ -653,10 +656,10 @@ class Conclusions(Accord):
 Résumés notés : 12 ; lignes sans note : 0
 
                cas   vous   juge  biais      intervalle  |écart|  à 1 point  kappa
-moyenne          6   2.25   4.75  +2.50               -     2.50       0.00      -
-exactitude       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
-concision        6   2.25   4.75  +2.50               -     2.50       0.00   0.53
-couverture       6   2.25   4.75  +2.50               -     2.50       0.00   0.53
+moyenne          6   2.25   4.75  +2.50               -     2.50         0%      -
+exactitude       6   2.25   4.75  +2.50               -     2.50         0%   0.53
+concision        6   2.25   4.75  +2.50               -     2.50         0%   0.53
+couverture       6   2.25   4.75  +2.50               -     2.50         0%   0.53
 Biais établis (ceux dont l'intervalle exclut 0) : aucun.
 « à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.
 « kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.

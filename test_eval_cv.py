@@ -1121,7 +1121,7 @@ class FichiersRefuses(WithApi):
 
     def test_cas_qui_ne_sont_pas_une_liste_non_vide(self):
         for content in ([], {"input": "x"}, 3):
-            self.assertIn("une liste de cas est attendue", self.case_refused(content))
+            self.assertIn("une liste d'au moins un cas est attendue", self.case_refused(content))
 
     def test_cas_sans_texte_designe_par_son_numero_et_sa_cle(self):
         case = CASES[0]
@@ -1162,9 +1162,13 @@ class FichiersRefuses(WithApi):
 
     def test_fichier_absent(self):
         absent = str(self.folder / "absent")
-        for option in ("--cas", "--prompts", "--reprendre"):
+        for option in ("--cas", "--reprendre"):
             err = self.refused(option, absent)
             self.assertIn(f"{absent} : ce fichier ou ce dossier n'existe pas", err)
+
+    def test_un_prompt_absent_n_est_ni_un_fichier_ni_un_prompt_du_script(self):
+        err = self.refused("--prompts", "PROMPT_V1", "V2")
+        self.assertIn("--prompts V2 : ce n'est ni un fichier, ni PROMPT_V1, ni PROMPT_V2", err)
 
     def test_dossier_a_la_place_d_un_fichier(self):
         for option in ("--cas", "--prompts", "--reprendre"):
@@ -1461,7 +1465,7 @@ class Reprendre(WithApi):
             ({"passages": 0}, "« passages » : un nombre entier de 1 à 9999"),
             ({"paralleles": "x"}, "« paralleles » : un nombre entier de 1 à 9999"),
             ({"limite": -1}, "« limite » : un nombre entier de 1 à 9999"),
-            ({"cases": []}, "une liste de cas est attendue"),
+            ({"cases": []}, "une liste d'au moins un cas est attendue"),
             ({"prompts": []}, "ce n'est pas un journal"),
             ({"prompts": ["Résume.", 3]}, "ce n'est pas un journal"),
             ({"names": 3}, "ce n'est pas un journal"),
@@ -2351,10 +2355,11 @@ class Readme(WithApi):
 
     def test_une_autre_tache_suivie_a_la_lettre(self):
         source = (HERE / "eval_cv.py").read_text(encoding="utf-8")
-        start = source.index("CRITERIA = {")
-        end = source.index("}\n", start) + 2
+        start = source.index("PROMPT_V1 = ")
+        end = source.index("}\n", source.index("CRITERIA = {")) + 2
+        prompts = self.bloc("3. Remplacez les prompts", "python")
         grid = self.bloc("1. Remplacez la grille", "python")
-        source = source[:start] + grid + "\n" + source[end:]
+        source = source[:start] + prompts + "\n" + grid + "\n" + source[end:]
         self.file("eval_cv.py", source.replace("un résumé de CV", "un résumé de ticket"))
         self.file("cases.json", self.bloc("2. Écrivez", "json"))
         shown = self.lance("eval_cv.py", "--demo", cwd=self.folder).split("\n")

@@ -388,7 +388,7 @@ class Attente(WithBatches):
 
     FAULTS = [404, 503, 429, 529, 500, CUT, PORTAL]
     LINES = [
-        "HTTP 404, lot inconnu à cette adresse\n",
+        "HTTP 404, lot inconnu à cette adresse ; est-il dans la console d'Anthropic ?\n",
         "échec de l'appel, HTTP 503 : « panne [clé] »\n",
         "échec de l'appel, HTTP 429 : « panne [clé] »\n",
         "échec de l'appel, HTTP 529 : « panne [clé] »\n",
@@ -442,7 +442,7 @@ class Attente(WithBatches):
     def test_des_resultats_introuvables_pendant_une_heure_l_arretent_aussi(self):
         self.results += [404] * 200  # l'état du lot, lui, se lit toujours
         err = self.lots("--passages", "1", code=2)[1]
-        self.assertIn("depuis 60 minutes (HTTP 404, lot inconnu à cette adresse)", err)
+        self.assertIn("depuis 60 minutes (HTTP 404, lot inconnu à cette adresse ;", err)
 
     def test_une_bonne_reponse_rend_sa_patience_a_l_attente(self):
         self.api.polls_before_end = 100
@@ -637,6 +637,21 @@ class Envoi(WithBatches):
         err = self.resume("--perdu", "msgbatch_9", code=2)[1]
         self.assertIn("n'attend pas le lot msgbatch_9 ; lots attendus : msgbatch_0", err)
 
+    def test_un_lot_trouve_doit_exister(self):
+        self.api.lose_creations = 1
+        self.lots("--passages", "1", code=2)
+        before = self.journal().read_bytes()
+        for fault, said in [
+            (None, "l'API ne connaît pas ce lot, recopiez son identifiant"),
+            (401, "clé refusée, vérifiez ANTHROPIC_API_KEY"),
+        ]:
+            self.polls = [fault] if fault else []
+            err = self.resume("--trouve", "msgbatch_9", code=2)[1]
+            self.assertIn(f"--trouve msgbatch_9 : {said}", err)
+            self.assertIn("Le journal n'a pas changé.", err)
+        self.assertEqual(self.journal().read_bytes(), before)
+        self.assertIn("V1 : 7.67/10", self.resume("--trouve", "msgbatch_0")[0])
+
     def test_un_identifiant_vide_ne_declare_rien(self):
         # Une variable vide du terminal ne doit pas faire perdre le lot dont on doute.
         self.api.lose_creations = 1
@@ -812,6 +827,7 @@ class GenererCas(WithApi):
             number = next(numbers)
             if number < 2:  # le second appel est parti quand le troisième est refusé
                 refused.wait(30)
+                time.sleep(0.2)  # le temps que le refus soit lu le premier
                 return self.case(input=f"CV n° {number}")
             refused.set()
             return 401, error("authentication_error", f"invalide {KEY}")

@@ -285,8 +285,8 @@ class Contexte(Page):
                 "  1 × notation : le modèle a refusé de répondre",
                 "  moyenne entre 4,75 (notes manquantes à 0) et 7,25 (à 10)",
                 "Moyenne de chaque passage : 5,50 ; 8,00",
-                "Résumés qui passent les contrôles par code : trois points, 4 sur 4 ; "
-                "25 mots au plus, 4 sur 4",
+                "Résumés qui passent les contrôles par code, que fait un programme : "
+                "trois points, 4 sur 4 ; 25 mots au plus, 4 sur 4",
             ],
         )
         self.assertIn("<summary>Le prompt</summary><pre>Résume en v1.5 !</pre>", html)
@@ -420,8 +420,8 @@ class PageEntiere(Page):
             "Passage 1 : moyenne {0} · exactitude {0} · concision {0} · couverture {0} Parce que."
         )
         high = " Désaccord : la moyenne dépasse 5, mais un contrôle par code échoue."
-        shares = "Résumés qui passent les contrôles par code : trois points, 0 sur 2 ; "
-        shares += "25 mots au plus, 0 sur 2 Le prompt Consigne"
+        shares = "Résumés qui passent les contrôles par code, que fait un programme : "
+        shares += "trois points, 0 sur 2 ; 25 mots au plus, 0 sur 2 Le prompt Consigne"
         means = "Moyenne : {0}/10 | exactitude : {0} | concision : {0} | couverture : {0} | "
         means += "notations impossibles : 0 Moyenne de chaque passage : {0} " + shares
         expected = [

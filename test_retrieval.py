@@ -889,6 +889,7 @@ class Erreurs(AvecFichiers):
         self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
         self.refuse("commande refusée, vérifiez --k (voyez --help) : «", exercice, "--k")
         self.refuse("commande refusée, vérifiez --json (voyez --help) : «", exercice, "--json=1")
+        self.refuse("commande refusée, vérifiez --js (voyez", exercice, "--js")
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):

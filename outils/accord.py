@@ -2,8 +2,10 @@
 """Le juge note-t-il comme vous ? Compare ses notes à celles que vous donnez, à l'aveugle et dans un
 tableur, aux résumés d'un journal d'eval_cv.py. Ce script n'appelle jamais l'API.
 
-    python3 outils/accord.py resultats/a_noter.csv --exporter    créer la feuille à remplir
-    python3 outils/accord.py resultats/a_noter.csv               comparer, une fois remplie
+    python3 outils/accord.py resultats/a_noter.csv --exporter
+                                          créer la feuille à remplir
+    python3 outils/accord.py resultats/a_noter.csv --journal JOURNAL
+                                          une fois remplie, la comparer au journal dont elle vient
 
 Entre les deux, notez chaque résumé dans un tableur, et enregistrez la feuille au format CSV UTF-8.
 
@@ -158,6 +160,8 @@ def export(path, journal, results, number):
 def read_lines(path):
     """Les lignes non vides d'une feuille, avec leur numéro dans le tableur : [(2,
     {"exactitude": "7,5", …, "identifiant": "id3f0c81e22b9a", …}), …] ; lève `Arret`."""
+    if not os.path.exists(path):
+        raise Arret(f"{path} : cette feuille n'existe pas, créez-la avec --exporter")
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
     with system_errors(path), open(path, encoding=ENCODING) as file:
         try:
@@ -205,12 +209,13 @@ def read_sheet(path, graded, journal):
     unknown = []
     skipped = 0
     for line, cells in read_lines(path):
-        row = graded.get(cells.get(IDENTIFIER, "").strip())
+        identifier = cells.get(IDENTIFIER, "").strip()
+        row = graded.get(identifier)
         marks = marks_of(cells, f"{path}, ligne {line}")
-        if not marks:
-            skipped += 1
-        elif row is None:
+        if row is None and (identifier or marks):
             unknown.append(str(line))
+        elif not marks:
+            skipped += 1
         elif row.human:
             twins = f"lignes {row.line} et {line}"
             raise Arret(f"{path}, {twins} : le même résumé est noté deux fois, gardez-en une")
@@ -331,7 +336,8 @@ def table_line(name, found):
     """La ligne d'un critère, sous TITLES."""
     means = [shown(found["human"]), shown(found["judge"]), shown(found["bias"], "+.2f")]
     ends = shown_interval(found["interval"])
-    others = [shown(found[key]) for key in ("absolute_gap", "within_one", "kappa")]
+    within_one = shown(found["within_one"], ".0%")
+    others = [shown(found["absolute_gap"]), within_one, shown(found["kappa"])]
     return TABLE.format(name, found["cases"], *means, ends, *others)
 
 

@@ -117,6 +117,17 @@ def create_batch(journal, requests):
     return True
 
 
+def check_batch(batch_id):
+    """Lève `Arret` si l'API ne connaît pas ce lot, ou ne répond pas."""
+    try:
+        eval_cv.client().messages.batches.retrieve(batch_id)
+    except Exception as error:
+        cause = fault_of(error)
+        if getattr(error, "status_code", None) == 404:
+            cause = "l'API ne connaît pas ce lot, recopiez son identifiant"
+        raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.") from None
+
+
 def send(journal, waiting, received):
     """Envoie ce qui attend, en lots que l'API ne trouve pas trop gros."""
     left = list(waiting.items())
@@ -152,7 +163,9 @@ def results_of(batch_id):
             fault = fault_of(error)
             state = str(fault)
             if getattr(error, "status_code", None) == 404:
-                state = "HTTP 404, lot inconnu à cette adresse"
+                state = (
+                    "HTTP 404, lot inconnu à cette adresse ; est-il dans la console d'Anthropic ?"
+                )
             elif not isinstance(fault, Impossible):
                 raise fault from None
             if failing_since is None:
@@ -231,6 +244,7 @@ def declare(path, trouve=None, perdu=None):
         wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
         raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names}")
     if trouve:
+        check_batch(trouve)
         name_batch(journal, trouve)
         return
     text = f"ses requêtes ({len(journal.batches[batch_id])}) vont être demandées de nouveau"

@@ -266,7 +266,8 @@ def version_section(label, report, prompt):
     text = f"{eval_cv.headline(report)}\nMoyenne de chaque passage : {passes}"
     shares = [f"{name}, {n} sur {came}" for name, (n, came) in report["checks"].items()]
     if shares:
-        text += f"\nRésumés qui passent les contrôles par code : {' ; '.join(shares)}"
+        text += "\nRésumés qui passent les contrôles par code, que fait un programme : "
+        text += " ; ".join(shares)
     return f"<h3>{label}</h3><pre>{french(text)}</pre>{folded('Le prompt', prompt)}"
 
 
