@@ -20,7 +20,7 @@ rien repayer. Les options, avec leur valeur par défaut entre parenthèses :
                          script
   --prompts A B …        les prompts V1, V2… : un fichier par prompt, ou le nom d'un prompt du
                          script (PROMPT_V1 PROMPT_V2) ; les autres sont comparés à V1
-  --limite N             n'évaluer que les N premiers cas ; les autres le sont à la reprise
+  --limite N             n'évaluer que les N premiers cas ; reprendre le journal évalue les autres
   --passages N           combien de fois résumer et noter chaque cas (3)
   --modele NOM           le modèle qui résume (claude-sonnet-5-5)
   --juge NOM             le modèle qui note (celui qui résume ; à la reprise, celui du journal)
@@ -37,9 +37,9 @@ comparer avec une autre version) ; 2, commande ou fichier incorrect, ou erreur q
 les appels ; 130, interruption.
 """
 
-# Les parties 1 à 5 répondent à un exercice de cours, qui impose les fonctions dont les arguments
-# ont un type ; les parties 6 à 8 sont le journal, la démonstration et la ligne de commande. Dans
-# outils/ : une page à lire, la comparaison du juge avec vous, les lots, la création de cas.
+# Les parties 1 à 5 répondent à un exercice de cours, qui impose les fonctions dont le premier
+# argument a un type ; les parties 6 à 8 sont le journal, la démonstration et la ligne de commande.
+# Dans outils/ : une page à lire, la comparaison du juge avec vous, les lots, la création de cas.
 
 import argparse
 import errno
@@ -90,10 +90,13 @@ GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 
 
 for name in ("justification", "moyenne"):
     if name in CRITERIA:
-        print(f"CRITERIA : renommez « {name} », ce nom est réservé", file=sys.stderr)
+        print(
+            f"eval_cv.py : dans CRITERIA, renommez « {name} », ce nom est réservé", file=sys.stderr
+        )
         sys.exit(2)
 if set(GOALS) != set(MEASURES):
-    print(f"GOALS : donnez un gain visé à chacun de : {', '.join(MEASURES)}", file=sys.stderr)
+    keys = ", ".join(MEASURES)
+    print(f"eval_cv.py : GOALS doit avoir ces clés, et aucune autre : {keys}", file=sys.stderr)
     sys.exit(2)
 
 MARK = {"type": "integer", "enum": list(SCALE)}  # `enum`, car l'API n'admet ni minimum ni maximum
@@ -130,7 +133,7 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "modèle ou adresse inconnus, vérifiez --modele, --juge et ANTHROPIC_BASE_URL, sans /v1",
+    404: "modèle ou adresse inconnus, vérifiez son nom, et que l'adresse ne finit pas par /v1",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -260,7 +263,7 @@ def has_half_character(text):
 
 
 def complete_text(answer):
-    """Le texte d'une réponse ; lève `Impossible` si elle est tronquée, refusée, vide, illisible."""
+    """Le texte d'une réponse ; `Impossible` si elle est tronquée, refusée, vide ou illisible."""
     if isinstance(answer, str):  # d'une autre fonction que notre `ask`
         text = answer
     else:
@@ -444,9 +447,9 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
 
 
 def case_means(passes, missing=None):
-    """Par cas, la moyenne de ses passages notés, {"moyenne": 7.67, "exactitude": 9.0, …}, ou None :
-    4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des bornes, `missing` est la
-    note à donner aux notations impossibles."""
+    """Par cas, en liste, la moyenne de ses passages notés, {"moyenne": 7.67, "exactitude": 9.0, …},
+    ou None : 4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des bornes,
+    `missing` est la note à donner aux notations impossibles."""
     means = []
     for of_case in zip(*passes):  # les résultats d'un même cas, un par passage
         graded = [result["notes"] for result in of_case if result["notes"]]
@@ -474,7 +477,7 @@ def report_of(passes):
     """Le bilan d'une version : {"average": 6.89, "by_criteria": {"exactitude": 7.0, …}, "by_pass":
     [6.67, 7.17], "graded": 5, "impossible": {"notation : réponse vide": 1}, "bounds": [5.72, 7.39],
     "checks": {"trois points": [5, 6], …}}. "bounds" : la moyenne si les notes manquantes valaient
-    toutes le minimum, ou le maximum ; "checks" : les résumés qui passent, et les résumés reçus."""
+    toutes le minimum, ou le maximum ; "checks" : combien de résumés passent, et sont reçus."""
     results = sum(passes, [])  # ceux de tous les passages, bout à bout
     mean = averages(case_means(passes))
     checks = [result["checks"] for result in results if result["summary"] is not None]
@@ -529,9 +532,10 @@ FEWEST = 6  # cas à comparer : avec moins, ni intervalle ni conclusion
 
 
 def interval(gaps):
-    """L'intervalle à 95 % de l'écart moyen, (bas, haut), d'après un écart par cas ; None sous six
-    écarts, ou s'ils sont tous égaux. Student, « The Probable Error of a Mean », 1908. Des écarts 1,
-    2, 3, 4, 5 et 6 ont pour moyenne 3,5, pour écart type 1,87, et donnent de 1,55 à 5,45."""
+    """L'intervalle à 95 %, (bas, haut) : où se trouve, d'après un écart par cas, l'écart moyen de
+    tous les cas possibles ; la méthode se trompe une fois sur vingt. None sous six écarts, ou s'ils
+    sont tous égaux : on ne sait alors pas de combien ils varient. Student, « The Probable Error of
+    a Mean », 1908. Des écarts 1, 2, 3, 4, 5 et 6 donnent de 1,55 à 5,45."""
     gaps = [round(gap, 9) for gap in gaps]  # sans les erreurs d'arrondi des calculs
     n = len(gaps)
     if n < FEWEST or len(set(gaps)) == 1:
@@ -550,11 +554,10 @@ def rounded_interval(gaps):
 
 
 def cases_needed(gaps):
-    """Le nombre de cas, environ, pour avoir quatre chances sur cinq de voir le gain visé, d'après
-    un écart de moyenne par cas ; None sous six écarts ou sans gain visé. 2,8016 est la somme des
-    quantiles de la loi normale à 97,5 % (1,96) et à 80 % (0,8416) ; 1,92 compense un petit nombre
-    de cas : Guenther, « Sample Size Formulas for Normal Theory T
-    Tests », 1981."""
+    """Combien de cas, environ, pour que l'intervalle exclue 0 quatre fois sur cinq si le gain visé
+    est réel, d'après un écart de moyenne par cas ; None sous six écarts ou sans gain visé. 2,8016
+    vaut 1,96 + 0,8416, quantiles de la loi normale à 97,5 % et à 80 % ; 1,92 compense un petit
+    nombre de cas. Guenther, « Sample Size Formulas for Normal Theory T Tests », 1981."""
     goal = GOALS["moyenne"]
     if len(gaps) < FEWEST or goal <= 0:
         return None
@@ -575,7 +578,7 @@ def missed(changes):
     return [name for name in MEASURES if changes[name] < GOALS[name]]
 
 
-def compare(first, second):
+def compare(old_passes, new_passes):
     """Compare les passages de deux versions (voir `run_versions`). Rend, sur les cas notés dans les
     deux :
         "cases": 12, leur nombre
@@ -588,7 +591,7 @@ def compare(first, second):
         "difference_bounds": [1.2, 1.9], selon ce que vaudraient les notes impossibles
         "goal_certain": True, si ces notes ne peuvent pas changer "goal_met"
     Sans cas commun, "cases" vaut 0 et le reste None, sauf "by_case"."""
-    pairs = list(zip(case_means(first), case_means(second)))
+    pairs = list(zip(case_means(old_passes), case_means(new_passes)))
     common = [pair for pair in pairs if None not in pair]
     by_case = [tuple(mean["moyenne"] if mean else None for mean in pair) for pair in pairs]
     if not common:
@@ -599,9 +602,9 @@ def compare(first, second):
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
     changes = changes_between(old_means, new_means)
     # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
-    worst = changes_between(case_means(first, HIGHEST), case_means(second, LOWEST))
-    best = changes_between(case_means(first, LOWEST), case_means(second, HIGHEST))
-    outcomes = {bool(missed(each)) for each in (changes, worst, best)}
+    worst = changes_between(case_means(old_passes, HIGHEST), case_means(new_passes, LOWEST))
+    best = changes_between(case_means(old_passes, LOWEST), case_means(new_passes, HIGHEST))
+    goal_met = not missed(changes)
     return {
         "cases": len(common),
         "before": averages(old_means),
@@ -610,10 +613,10 @@ def compare(first, second):
         "by_criteria": {name: changes[name] for name in CRITERIA},
         "interval": rounded_interval(gaps),
         "cases_needed": cases_needed(gaps),
-        "goal_met": not missed(changes),
+        "goal_met": goal_met,
         "by_case": by_case,
         "difference_bounds": [worst["moyenne"], best["moyenne"]],
-        "goal_certain": len(outcomes) == 1,
+        "goal_certain": (not missed(worst)) == goal_met == (not missed(best)),
     }
 
 
@@ -845,8 +848,9 @@ def count_message(journal, asked, message):
 
 
 def saved_plan(plan, path):
-    """Le plan d'une ligne de journal, complété (un ancien journal n'a pas les noms des prompts) ;
-    lève ValueError, KeyError, TypeError ou `Arret` si cette ligne est abîmée."""
+    """Le plan d'une ligne de journal, complété (un ancien journal n'a pas les noms des prompts).
+    Lève ValueError, KeyError ou TypeError si ce n'en est pas un, et la ligne sera ignorée ; `Arret`
+    si ses cas ou ses nombres sont impossibles, car on ne peut alors rien en reprendre."""
     count = len(plan["prompts"])
     names = [f"prompt {number}" for number in range(1, count + 1)]
     plan = {**DEFAULTS, "names": names, **plan}
@@ -856,8 +860,9 @@ def saved_plan(plan, path):
     if count == 0 or len(plan["names"]) != count:
         raise ValueError
     check_cases(plan["cases"], path)
-    limited = [] if plan["limite"] is None else ["limite"]
-    for name in ["passages", "paralleles", *limited]:
+    for name in ("passages", "paralleles", "limite"):
+        if name == "limite" and plan[name] is None:
+            continue
         text = str(plan[name])  # relu comme s'il venait d'être tapé
         plan[name] = whole_number(f"{path}, « {name} »", text)
     return plan
@@ -907,7 +912,7 @@ def keep(journal, record):
     line = json.dumps(record, ensure_ascii=False, default=vars)
     with LOCK, system_errors(journal.path), open(journal.path, "ab") as file:
         start = "\n" if file.tell() else ""  # d'abord, car la ligne précédente est peut-être coupée
-        # Une moitié d'emoji devient "\\ud83d", que JSON sait relire.
+        # Une moitié d'emoji devient "\ud83d", que JSON sait relire.
         file.write((start + line).encode("utf-8", "backslashreplace"))
         read_record(journal, json.loads(line))
 
@@ -1048,7 +1053,8 @@ def parse(argv):
 
 def plan_for(given, saved):
     """Ce qu'il faut évaluer (voir DEFAULTS) : les options données remplacent ce que dit le journal
-    repris, qui remplace les valeurs par défaut. Une reprise oublie la `--limite` du journal."""
+    repris, sans sa `--limite`, qui remplace les valeurs par défaut. Une démonstration a pour
+    modèle et pour juge DEMO."""
     plan = {**DEFAULTS, **(saved or {}), "limite": None}
     plan.update({name: given[name] for name in DEFAULTS if name in given})
     if "cas" in given or plan["cases"] is None:
@@ -1063,12 +1069,15 @@ def plan_for(given, saved):
     if demo or plan["judge"] is None:
         plan["judge"] = plan["model"]
     if saved and demo != (saved["model"] == DEMO):
-        raise Arret("démonstration et vraie évaluation ont chacune leur journal : ôtez --reprendre")
+        raise Arret(
+            "une démonstration et une vraie évaluation ne partagent pas un journal : "
+            "ôtez --reprendre"
+        )
     return plan
 
 
 def new_journal(folder):
-    """Le chemin d'un nouveau journal, dans un dossier que git ignore : il contiendra les CV."""
+    """Le chemin d'un nouveau journal, qui contiendra les CV : un dossier vide est caché à git."""
     with system_errors(f"--sortie {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):
@@ -1093,31 +1102,26 @@ def verify_access():
 
 def with_progress(ask, to_do):
     """Une fonction comme `ask`, qui montre l'avancement au terminal : 17/36 réponses, 2 manquantes.
-    Un résumé inutilisable compte pour deux : sa notation ne sera pas demandée."""
+    Une réponse inutilisable manque aussi."""
     counts = {"received": 0, "missing": 0}
 
-    def count(kind, calls):
-        with LOCK:
-            counts[kind] += calls
+    def count(kind):
+        with LOCK, suppress(OSError):  # un terminal fermé ne doit pas faire perdre la réponse
+            counts[kind] += 1
             plural = "s" if counts["missing"] > 1 else ""
             line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquante{plural}"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        lost_calls = 1 if is_grading(params) else 2
+        kind = "missing"
         try:
             answer = ask(params)
-        except Impossible:
-            count("missing", lost_calls)
-            raise
-        try:
-            check_answer(params, answer)
-            count("received", 1)
-        except Impossible:
-            count("missing", lost_calls)
-        except Exception:
-            pass  # un bogue dans cette lecture : la réponse, payée, doit d'abord aller au journal
-        return answer
+            with suppress(Exception):  # `run_test_case` dira pourquoi, la réponse étant au journal
+                check_answer(params, answer)
+                kind = "received"
+            return answer
+        finally:
+            count(kind)
 
     return ask_and_count
 
@@ -1145,7 +1149,7 @@ def screen(journal, reports, comparisons):
     for version, report in reports.items():
         passes = ", ".join(map(mark_text, report["by_pass"]))
         lines += ["", f"{names[version]}, moyenne de chaque passage : {passes}", headline(report)]
-        shares = [f"{name} : {n} sur {came}" for name, (n, came) in report["checks"].items()]
+        shares = [f"{name} : {n} sur {total}" for name, (n, total) in report["checks"].items()]
         if shares:
             lines.append(f"Contrôles par code | {' | '.join(shares)}")
     for second, comparison in comparisons.items():
@@ -1216,8 +1220,8 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
         responder = demo_ask
-    missing, known = count_calls(journal)
-    if missing and responder is ask:
+    to_do, known = count_calls(journal)
+    if to_do and responder is ask:
         verify_access()
     if journal.path is None:
         journal.path = new_journal(Path(given["sortie"]))
@@ -1227,16 +1231,16 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     if len(journal.plan["prompts"]) == 1:
         tell("Un seul prompt : rien à comparer. Pour en donner deux : --prompts PROMPT_V1 v3.txt")
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    if terminal and missing:
-        tell(f"Appels à faire : {missing} ; réponses déjà au journal : {known}")
-        responder = with_progress(responder, missing)
+    if terminal and to_do:
+        tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")
+        responder = with_progress(responder, to_do)
 
     restart = restart_command(journal, own_ask)
     try:
         versions = evaluate_journal(journal, responder)
     except BaseException:  # y compris Ctrl-C
         if journal.answers or journal.batches:
-            tell(f"\nLe journal garde les réponses déjà reçues. Pour reprendre : {restart}")
+            tell(f"\nLe journal garde tout ce qui a été reçu. Pour reprendre : {restart}")
         raise
     if terminal:
         print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
@@ -1252,7 +1256,7 @@ def show(given, journal, versions, restart):
     if journal.plan["limite"]:
         tell(f"Pour évaluer aussi les autres cas, avec autant de passages : {restart}")
     elif any(report["impossible"] for report in reports.values()):
-        tell(f"Il manque des notes. Pour ne redemander qu'elles : {restart}")
+        tell(f"Il manque des réponses. Pour ne redemander qu'elles : {restart}")
     page = Path(__file__).with_name("outils") / "page.py"
     if page.exists():
         page_command = f'"{sys.executable}" "{page}" "{journal.path}"'

@@ -12,8 +12,8 @@ s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart 
     python3 retrieval_eval.py avant.trec apres.trec --qrels qrels.trec --k 1 5 10
 
   --qrels FICHIER  les jugements : quels documents il fallait trouver (pertinence supérieure à 0)
-  --k K [K …]      les valeurs de k (1 5 10), à donner après les fichiers ; la comparaison porte sur
-                   la première
+  --k K [K …]      les valeurs de k (1 5 10), à donner après les fichiers ; les intervalles portent
+                   sur le MRR et sur le Hit Rate à la première
   --json           le bilan en JSON
   -h, --help       cette aide
 
@@ -27,7 +27,8 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     MS MARCO               question document rang (0 ou 1, puis croissant)
     Tevatron               question document score (avec des décimales)
     JSON                   {"q1": {"d1": 14.2, "d2": 13.9}}, {question: {document: score}}
-    sentence-transformers  {"query_id": "q1", "results": [{"corpus_id": "d1"}]}, une par ligne
+    sentence-transformers  {"query_id": "q1", "results": [{"corpus_id": "d1"}]}, une question
+                           par ligne
   qrels (les jugements) :
     TREC                   question 0 document pertinence
     BEIR                   question document pertinence, avec ou sans ligne de titre
@@ -35,7 +36,7 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     JSON                   {"q1": {"d2": 1}}
 
 Un score plus grand est meilleur ; à score égal (en simple précision), les documents sont rangés par
-nom décroissant, comme dans trec_eval. Les lignes d'une question doivent se suivre. Toutes
+identifiant décroissant, comme dans trec_eval. Les lignes d'une question doivent se suivre. Toutes
 les questions jugées comptent, même absentes du run ; une question du run sans jugement est écartée.
 Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement (écartées), et
 celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour 0) ; la profondeur
@@ -204,7 +205,7 @@ def quoted(value):
 
 # --- 2. Comparer l'avant et l'après
 
-FEWEST = 6  # questions : avec moins, pas d'intervalle
+FEWEST = 6  # questions qui ont changé : avec moins, pas d'intervalle
 
 
 def comparer_retrieval(avant, apres) -> dict:
@@ -335,7 +336,7 @@ def system_error(error):
 
 def text_blocks(file, layouts):
     """Les blocs d'un fichier en colonnes : leur nombre, constant, dit le format du fichier."""
-    width = current = block = integers = None  # `current` : la question du bloc, en octets
+    width = current = block = may_be_ranks = None  # `current` : la question du bloc, en octets
     for row, line in enumerate(file, 1):
         columns = line.split()
         if not columns:  # une ligne vide
@@ -365,18 +366,18 @@ def text_blocks(file, layouts):
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
-                yield without_ranks(block) if integers else block
+                yield without_ranks(block) if may_be_ranks else block
             current = question
             documents, numbers = [], []
             block = Block(decoded(question, row), documents, numbers)  # que ses lignes rempliront
-            integers = layouts is RUN and width == 3  # que des entiers : ce sont des rangs
+            may_be_ranks = layouts is RUN and width == 3  # tant qu'aucun nombre n'a de décimales
         documents.append(identifier)
         numbers.append(number)
-        integers = integers and text.lstrip(b"+-").isdigit()
+        may_be_ranks = may_be_ranks and text.lstrip(b"+-").isdigit()
     if width is None:
         raise Erreur("le fichier est vide")
     if block is not None:
-        yield without_ranks(block) if integers else block
+        yield without_ranks(block) if may_be_ranks else block
 
 
 def without_ranks(block):
@@ -406,13 +407,16 @@ def decoded(text, row):
         raise Erreur(f"ligne {row} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
 
 
+AS_TEXT = {"parse_int": str, "parse_float": str}  # les identifiants 12 et "12" sont le même
+
+
 def prediction_blocks(file):
     """Les blocs des prédictions de sentence-transformers, une par ligne, déjà dans l'ordre."""
     for row, line in enumerate(file, 1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line.decode(), parse_int=str, parse_float=str)
+            record = json.loads(line.decode(), **AS_TEXT)
             question = record["query_id"]
             documents = [result["corpus_id"] for result in record["results"]]
             check_names([question, *documents])
@@ -426,8 +430,7 @@ def json_blocks(file):
     """Les blocs d'un fichier JSON : un fichier de l'exercice, un run ou des jugements."""
     try:
         content = file.read().decode()
-        # Un nombre y reste un texte : les identifiants 12 et "12" désignent la même chose.
-        data = json.loads(content, object_pairs_hook=unique, parse_int=str, parse_float=str)
+        data = json.loads(content, object_pairs_hook=unique, **AS_TEXT)
     except UnicodeDecodeError:
         raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
     except json.JSONDecodeError as error:
@@ -503,6 +506,8 @@ def read_qrels(path):
         elif relevant is None:  # des prédictions n'ont ni nombres ni documents pertinents
             raise Erreur(f"{path} : --qrels attend des jugements, et non des prédictions")
         qrels[question] = qrels.get(question, frozenset()).union(relevant)
+    if not qrels:
+        raise Erreur(f"{path} : le fichier n'a aucun jugement")
     return qrels
 
 
@@ -522,26 +527,26 @@ class Answer(NamedTuple):
 
 def evaluate(path, qrels):
     """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend {"questions": les
-    questions jugées, par ordre alphabétique, "relevant" et "positions": les leurs, "totals": les
-    nombres du bilan, "is_run": vrai si les jugements sont `qrels`}."""
+    questions jugées, par ordre alphabétique, "relevant": leurs documents pertinents, "positions":
+    celles des premiers trouvés, "totals": les nombres du bilan, "is_run": vrai si les jugements
+    sont `qrels`}."""
     answers, is_run = read_answers(path, qrels)
     warn_about_scores(path, {answer.look for answer in answers})
     if not answers:
         raise Erreur(f"{path} : le fichier n'a aucune question")
     judged = [answer for answer in answers if answer.relevant is not None]
     if not judged:
-        asked = quoted(answers[-1].question)
-        known = quoted(min(qrels)) if qrels else "rien"
         raise Erreur(
-            f"{path} : aucune question de ce fichier n'est dans les jugements ({asked} ici, "
-            f"{known} là : mêmes identifiants ?)"
+            f"{path} : aucune question de ce fichier n'est dans les jugements ; comparez "
+            f"{quoted(answers[0].question)} et {quoted(min(qrels))} : "
+            "les identifiants sont-ils les mêmes ?"
         )
     citable = [answer for answer in judged if answer.first is not None and answer.relevant]
     if citable and not any(answer.position for answer in judged):
         first, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
         warn(
             f"{path} : aucun document pertinent n'est trouvé ; comparez {first} et {expected} : "
-            "mêmes identifiants ?"
+            "les identifiants sont-ils les mêmes ?"
         )
     if is_run:  # les questions jugées que le run ne contient pas comptent aussi
         absent = qrels.keys() - {answer.question for answer in judged}
@@ -611,13 +616,13 @@ def warn_about_scores(path, looks):
     elif "égaux" in looks:
         warn(
             f"{path} : dans chaque question, tous les scores sont égaux ; les documents sont "
-            "rangés par leur nom, et les mesures ne disent rien de la recherche."
+            "rangés par identifiant, et les mesures ne disent rien de la recherche."
         )
 
 
 def first_relevant(documents, scores, relevant):
     """La position du premier document pertinent, ou 0 ; les documents sont rangés par score, puis
-    par nom, décroissants, comme dans trec_eval."""
+    par identifiant, décroissants, comme dans trec_eval."""
     found = relevant.intersection(documents)
     if not found:
         return 0
@@ -776,7 +781,7 @@ def parse(argv):
     parser.add_argument("--k", type=k_of, nargs="+")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-h", "--help", action="store_true")
-    options = parser.parse_intermixed_args(argv)  # des fichiers avant ou après les options
+    options = parser.parse_intermixed_args(argv)  # des fichiers avant et après une option
     count = len(options.files)
     if count > 2:
         raise Erreur(f"un ou deux fichiers sont attendus, et non {count} ; voyez --help")

@@ -529,7 +529,9 @@ class Lecture(Accord):
         self.fill(lambda text: "6")
         self.save([*self.rows(), self.rows()[0]])
         err = self.accord(code=2)[1]
-        self.assertIn("lignes 2 et 14 : le même résumé est noté deux fois, gardez-en une", err)
+        self.assertIn(
+            "lignes 2 et 14 : le même résumé est noté deux fois, ne gardez qu'une ligne", err
+        )
 
     def test_une_copie_sans_note_ne_gene_pas(self):
         blank = self.rows()[0]
@@ -555,7 +557,7 @@ class Lecture(Accord):
         said = "Aucune ligne à comparer : donnez avec --journal le journal de la feuille.\n"
         self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + said)
         self.assertIn(
-            f"faute d'une note du juge pour leur identifiant dans {self.journal_path} : 2, 3,", err
+            f"car aucun résumé noté n'a leur identifiant dans {self.journal_path} : 2, 3,", err
         )
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 
@@ -747,7 +749,8 @@ Vos plus grands désaccords, et la justification du juge :
         self.assertIn("exclut 0) : aucun.", self.accord()[0])
         self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
         expected = (
-            "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas."
+            "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas, "
+            "sur tous les critères."
         )
         self.assertEqual(self.answer_to(), expected)
 

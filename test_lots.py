@@ -309,7 +309,7 @@ class Reprise(WithBatches):
         return line.decode() + err
 
     def test_tue_pendant_l_attente_il_retrouve_son_lot(self):
-        self.assertIn("Lot msgbatch_0 : 6 requêtes en cours", self.cut())
+        self.assertIn("Lot msgbatch_0 : requêtes en cours : 6", self.cut())
         self.assertIn("V1 : 7.67/10", self.resume()[0])
         self.assertEqual(self.sizes(), [6, 6])
 
@@ -428,8 +428,8 @@ class Attente(WithBatches):
         self.assertTrue(3600 <= waited < 3660, waited)
         sentence = (
             "lot msgbatch_0 : aucune réponse utilisable depuis 60 minutes (échec de l'appel, "
-            "HTTP 503 : « panne [clé] »). Il n'est sans doute pas perdu, reprenez plus tard. S'il "
-            "n'est plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez avec "
+            "HTTP 503 : « panne [clé] »). Ce lot n'est sans doute pas perdu, reprenez plus tard. "
+            "S'il n'est plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez avec "
             "--perdu msgbatch_0 : ses requêtes seront demandées et payées de nouveau."
         )
         self.assertIn(sentence, err)
@@ -612,8 +612,8 @@ class Envoi(WithBatches):
         out, err = self.resume("--perdu", "msgbatch_0")
         self.assertIn("V1 : 7.67/10", out)
         self.assertIn(
-            "Lot msgbatch_0 perdu : ses requêtes (6) vont être demandées de nouveau ; celles qu'il "
-            "a traitées seront payées deux fois.",
+            "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être demandées de nouveau ; s'il "
+            "en a traité, elles seront payées 2 fois.",
             err,
         )
         self.assertEqual(self.sizes(), [0, 6, 6])

@@ -205,7 +205,7 @@ class Comparaisons(Page):
         self.evaluate({"CV un": [5, 4]})
         html = self.page()
         self.assertRegex(html, r"svg \.down {[^}]*stroke-dasharray")
-        self.assertIn("en pointillé si elle baisse", html)
+        self.assertIn("en pointillé si la note baisse", html)
 
     def test_la_page_dit_les_phrases_de_l_ecran(self):
         # Écarts 0, 1, 1, 1, 1, 2 : moyenne 1, écart type √0,4 = 0,632 ; Student à 5 degrés, 2,571 :
@@ -285,7 +285,7 @@ class Contexte(Page):
                 "  1 × notation : le modèle a refusé de répondre",
                 "  moyenne entre 4,75 (notes manquantes à 0) et 7,25 (à 10)",
                 "Moyenne de chaque passage : 5,50 ; 8,00",
-                "Résumés qui passent les contrôles par code, que fait un programme : "
+                "Résumés qui passent les contrôles par code (ceux d'un programme, non du juge) : "
                 "trois points, 4 sur 4 ; 25 mots au plus, 4 sur 4",
             ],
         )
@@ -325,7 +325,7 @@ class Cas(Page):
         failed = "Contrôles par code : trois points, non ; 25 mots au plus, non"
         marks = "Passage 1 : moyenne 4 · exactitude 4 · concision 4 · couverture 4Parce que."
         again = "Passage 3 : moyenne 7,67 · exactitude 9 · concision 6 · couverture 8Parce que."
-        low = "Désaccord : la moyenne est sous 5, mais les contrôles par code passent."
+        low = "Désaccord : la moyenne est sous 5, mais le résumé passe les contrôles."
         self.assertEqual(first, POINTS + passed + marks + low + again)
         marks = "Passage 2 : moyenne 3 · exactitude 3 · concision 3 · couverture 3Parce que."
         self.assertEqual(second, PROSE + failed + marks)
@@ -380,13 +380,13 @@ class Controles(Page):
         return self.table(html)[1][-1], texts("<b>(Désaccord.*?)</b>", html)
 
     def test_une_bonne_note_et_un_controle_echoue_se_contredisent(self):
-        said = "Désaccord : la moyenne dépasse 5, mais un contrôle par code échoue."
+        said = "Désaccord : la moyenne dépasse 5, mais le résumé échoue à un contrôle."
         self.assertEqual(self.disagreements(PROSE, 6), ("1", [said]))
         one_of_two = "- " + "mot " * 26 + "\n- deux\n- trois"  # trois points, dont un de 26 mots
         self.assertEqual(self.disagreements(one_of_two, [5, 5, 6]), ("1", [said]))
 
     def test_une_mauvaise_note_et_des_controles_reussis_se_contredisent(self):
-        said = "Désaccord : la moyenne est sous 5, mais les contrôles par code passent."
+        said = "Désaccord : la moyenne est sous 5, mais le résumé passe les contrôles."
         self.assertEqual(self.disagreements(POINTS, [5, 5, 4]), ("1", [said]))
 
     def test_autrement_ils_ne_se_contredisent_pas(self):
@@ -419,8 +419,8 @@ class PageEntiere(Page):
         grading = (
             "Passage 1 : moyenne {0} · exactitude {0} · concision {0} · couverture {0} Parce que."
         )
-        high = " Désaccord : la moyenne dépasse 5, mais un contrôle par code échoue."
-        shares = "Résumés qui passent les contrôles par code, que fait un programme : "
+        high = " Désaccord : la moyenne dépasse 5, mais le résumé échoue à un contrôle."
+        shares = "Résumés qui passent les contrôles par code (ceux d'un programme, non du juge) : "
         shares += "trois points, 0 sur 2 ; 25 mots au plus, 0 sur 2 Le prompt Consigne"
         means = "Moyenne : {0}/10 | exactitude : {0} | concision : {0} | couverture : {0} | "
         means += "notations impossibles : 0 Moyenne de chaque passage : {0} " + shares
@@ -435,8 +435,9 @@ class PageEntiere(Page):
             page.HOW_TO_READ,
             *[panel.format(name) for name in ("moyenne", *CRITERIA)],
             "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un "
-            "écart qui manque. Juge ≠ code : nombre de résumés dont la moyenne dépasse 5 alors "
-            "qu'un contrôle par code échoue, ou est sous 5 alors que tous passent.",
+            "écart qui manque. Juge ≠ code : nombre de résumés que le juge note au-dessus de 5 alors "
+            "qu'ils échouent à un contrôle par code, ou sous 5 alors qu'ils passent tous les "
+            "contrôles.",
             "cas V1 V2 V2 − V1 juge ≠ code 1 6,00 4,00 −2,00 1 2 4,00 7,00 +3,00 1",
             f"Les versions V1 (v1.txt) {means.format('5,00')} 1",
             f"V2 (v2.txt) {means.format('5,50')} 2",
@@ -472,7 +473,7 @@ class AutreEchelle(Page):
             )
         html = next(self.folder.glob("resultats/*.html")).read_text("utf-8")
         self.assertEqual(self.table(html)[1], ["1", "3,67", "5,00", "+1,33", "1"])
-        self.assertIn("la moyenne dépasse 3, mais un contrôle par code échoue", html)
+        self.assertIn("la moyenne dépasse 3, mais le résumé échoue à un contrôle", html)
         heights = re.findall(
             '<line class="(?:up|flat)" x1="30" y1="(.*?)" x2="140" y2="(.*?)"', html
         )

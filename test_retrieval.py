@@ -850,10 +850,12 @@ class Erreurs(AvecFichiers):
         self.refuse_run('{"a":' * 100_000, "run : le JSON est trop imbriqué")
 
     def test_questions_que_les_jugements_ignorent(self):
-        dit = "run : aucune question de ce fichier n'est dans les jugements (« zz » ici, « q1 » là "
-        self.refuse_run("zz Q0 d1 1 1.0 t\n", dit + ": mêmes identifiants ?)")
+        dit = "run : aucune question de ce fichier n'est dans les jugements ; comparez « zz » et "
+        self.refuse_run(
+            "zz Q0 d1 1 1.0 t\n", dit + "« q1 » : les identifiants sont-ils les mêmes ?"
+        )
         for rien in ("{}", "query-id corpus-id score\n"):
-            self.refuse_qrels(rien, "(« inconnue » ici, rien là :")
+            self.refuse_qrels(rien, "le fichier n'a aucun jugement")
 
     def test_fichier_de_l_exercice(self):
         vide = {"questions": [], "resultats": [], "documents_pertinents": {}}
@@ -896,7 +898,9 @@ class Erreurs(AvecFichiers):
         run = self.file("run", "q1 Q0 doc1_chunk3 1 2.0 t\n")
         out, err = self.script(run, "--qrels", self.file("qrels", "q1 0 doc1 1\n"))
         self.assertRegex(out, r"MRR +0\.0000")
-        self.assertIn("comparez « doc1_chunk3 » et « doc1 » : mêmes identifiants ?", err)
+        self.assertIn(
+            "comparez « doc1_chunk3 » et « doc1 » : les identifiants sont-ils les mêmes ?", err
+        )
         out, err = self.script(self.exercice("a.json", [["bon_1"]]))
         self.assertIn("comparez « bon_1 » et « bon »", err)
 
@@ -906,7 +910,9 @@ class Erreurs(AvecFichiers):
         qrels = self.file("qrels", {"q1": {"x": 0}, "q2": {"doc2": 1}, "q3": {"doc3": 1}})
         out, err = self.script(run, "--qrels", qrels)
         self.assertRegex(out, r"MRR +0\.0000")
-        self.assertIn("comparez « doc3_a » et « doc3 » : mêmes identifiants ?", err)
+        self.assertIn(
+            "comparez « doc3_a » et « doc3 » : les identifiants sont-ils les mêmes ?", err
+        )
 
     def test_sans_fichier_l_exemple(self):
         self.assertEqual(self.script()[0], EXEMPLE)

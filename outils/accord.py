@@ -9,7 +9,7 @@ tableur, aux résumés d'un journal d'eval_cv.py. Ce script n'appelle jamais l'A
 
 Entre les deux, notez chaque résumé dans un tableur, et enregistrez la feuille au format CSV UTF-8.
 
-La feuille réunit les résumés des mêmes cas par chaque version, mélangés et sans aucune note ; sa
+La feuille réunit les résumés que chaque version a faits des mêmes cas, mélangés et sans note ; sa
 colonne « identifiant » sert à les retrouver. La feuille contient les CV, donc des données
 personnelles : gardez-la dans un dossier que git ignore.
 
@@ -40,13 +40,12 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # le dossier d'eval_cv.py
 
-from page import open_journal
+from page import read_evaluation
 
 import eval_cv
 from eval_cv import CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, rounded_interval, system_errors
@@ -71,8 +70,8 @@ IDENTIFIER = "identifiant"
 ENCODING = "utf-8-sig"  # la marque du début dit aux tableurs que c'est de l'UTF-8
 # Ce qui précède un signe qui ferait du texte une formule : le début de la cellule ou, pour un
 # tableur qui se trompe de séparateur, un saut de ligne, une virgule…
-BEFORE_FORMULA = re.compile(r'(^|[\n\r\t,;"])(?=\s*[=+\-@＝＋－＠])')
-INVISIBLE = "\\1\u200b"  # l'espace de largeur nulle que l'on met devant ce signe
+BEFORE_FORMULA = re.compile(r'(?:^|(?<=[\n\r\t,;"]))(?=\s*[=+\-@＝＋－＠])')
+INVISIBLE = "\u200b"  # l'espace de largeur nulle que l'on y met
 
 
 def graded_rows(results):
@@ -101,16 +100,13 @@ def draw(graded, version_count, number):
     for row in graded:
         by_version = cases.setdefault(row.case, {})
         by_version.setdefault(row.version, []).append(row)
-    turns = {}  # {0: un groupe par cas, (une ligne de V1, une de V2), 1: les groupes suivants, …}
+    groups = []  # [(tour, (une ligne de V1, une de V2)), …], un tour par résumé différent d'un cas
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
-            for turn, group in enumerate(zip(*by_version.values())):
-                turns.setdefault(turn, []).append(group)
-    groups = []
-    for same_turn in turns.values():
-        rng.shuffle(same_turn)
-        groups += same_turn
-    drawn = list(chain(*groups[: max(1, number // version_count)]))
+            groups += enumerate(zip(*by_version.values()))
+    rng.shuffle(groups)
+    groups.sort(key=lambda group: group[0])  # les premiers tours d'abord, dans l'ordre tiré
+    drawn = [row for _, rows in groups[: max(1, number // version_count)] for row in rows]
     rng.shuffle(drawn)
     return drawn
 
@@ -218,13 +214,15 @@ def read_sheet(path, graded, journal):
             skipped += 1
         elif row.human:
             twins = f"lignes {row.line} et {line}"
-            raise Arret(f"{path}, {twins} : le même résumé est noté deux fois, gardez-en une")
+            raise Arret(
+                f"{path}, {twins} : le même résumé est noté deux fois, ne gardez qu'une ligne"
+            )
         else:
             row.line = line
             row.human = marks
     if unknown:
         eval_cv.tell(
-            f"{path} : lignes ignorées, faute d'une note du juge pour leur identifiant dans "
+            f"{path} : lignes ignorées, car aucun résumé noté n'a leur identifiant dans "
             f"{journal.path} : {', '.join(unknown)} ; si la feuille vient d'un autre journal, "
             "donnez-le avec --journal"
         )
@@ -273,9 +271,8 @@ def agreement(marked, name):
     rows = [row for row in marked if name in row.human]
     human_marks = [row.human[name] for row in rows]
     judge_marks = [row.judge[name] for row in rows]
-    gaps = [
-        round(abs(b - a), 9) for a, b in zip(human_marks, judge_marks)
-    ]  # sinon 8.3 - 7.3 dépasse 1
+    # Arrondis, sinon 8.3 - 7.3 dépasse 1.
+    gaps = [round(abs(b - a), 9) for a, b in zip(human_marks, judge_marks)]
     return {
         "n": len(rows),
         "cases": len(human_means),
@@ -294,14 +291,15 @@ def difference(old_rows, new_rows):
     10, "human": 1.1, "human_interval": [0.32, 1.88], "judge": 1.55, "judge_interval": …}."""
     old_human, old_judge = means_by_case(old_rows, "moyenne")
     new_human, new_judge = means_by_case(new_rows, "moyenne")
-    human = [new_human[case] - old_human[case] for case in old_human if case in new_human]
-    judge = [new_judge[case] - old_judge[case] for case in old_judge if case in new_judge]
+    common = [case for case in old_human if case in new_human]
+    human_gaps = [new_human[case] - old_human[case] for case in common]
+    judge_gaps = [new_judge[case] - old_judge[case] for case in common]
     return {
-        "cases": len(human),
-        "human": rounded_mean(human),
-        "human_interval": rounded_interval(human),
-        "judge": rounded_mean(judge),
-        "judge_interval": rounded_interval(judge),
+        "cases": len(common),
+        "human": rounded_mean(human_gaps),
+        "human_interval": rounded_interval(human_gaps),
+        "judge": rounded_mean(judge_gaps),
+        "judge_interval": rounded_interval(judge_gaps),
     }
 
 
@@ -355,12 +353,13 @@ def difference_lines(second, found):
         gap = shown(found[side], "+.2f")
         ends = shown_interval(found[f"{side}_interval"])
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
-    human = sign(found["human_interval"])
-    judge = sign(found["judge_interval"])
-    answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas."
-    if human and human == judge:
+    yours = sign(found["human_interval"])
+    its = sign(found["judge_interval"])
+    answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas, "
+    answer += "sur tous les critères."
+    if yours and yours == its:
         answer = "Oui."
-    elif human and human == -judge:
+    elif yours and yours == -its:
         answer = "Non, il les classe dans l'ordre inverse : précisez la grille avant de le croire."
     return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 
@@ -416,7 +415,7 @@ def command(argv):
     parser.add_argument("--nombre", type=partial(eval_cv.whole_number, "--nombre"), default=20)
     parser.add_argument("--json", action="store_true", default=False)
     options = parser.parse_args(argv)
-    journal, results = open_journal(options.journal)
+    journal, results = read_evaluation(options.journal)
     eval_cv.tell(f"Journal : {journal.path}")
     code = 0
     if options.exporter:

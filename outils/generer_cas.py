@@ -91,7 +91,7 @@ def add(path, case):
         try:
             if replaced:  # lisible de vous seul, jusqu'à recevoir les droits du fichier
                 draft.touch(0o600)
-            # Une moitié d'emoji, dans un champ que vous avez ajouté, redevient "\\ud83d".
+            # Une moitié d'emoji, dans un champ que vous avez ajouté, redevient "\ud83d".
             draft.write_text(text, encoding="utf-8", errors="backslashreplace")
             if replaced:
                 shutil.copymode(path, draft)

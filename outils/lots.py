@@ -11,8 +11,8 @@
 Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'API peut prendre
 24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
 
-Il faut le même paquet et la même clé que pour eval_cv.py. Les options, sauf --demo, le journal,
-l'affichage et les codes de sortie sont aussi les siens (voyez python3 eval_cv.py --help). Deux
+Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage, les codes de
+sortie et les options (sauf --demo) sont aussi les siens : voyez python3 eval_cv.py --help. Deux
 options complètent --reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
@@ -25,7 +25,6 @@ options complètent --reprendre :
 
 import json
 import os
-import re
 import sys
 import time
 from functools import partial
@@ -51,10 +50,16 @@ DOUBT = (
     "s'il y est, ajoutez à la commande de reprise --trouve et son identifiant, et rien ne sera "
     f"repayé ; s'il n'y est pas, ajoutez-y --perdu {UNKNOWN}."
 )
-NOT_SENT = re.compile(  # les exceptions qui précèdent tout envoi
-    "TypeError|UnicodeEncodeError|UnsupportedProtocol|LocalProtocolError|"
-    "ConnectError|ConnectTimeout|PoolTimeout|ProxyError"
-)
+NOT_SENT = {  # les exceptions qui précèdent tout envoi
+    "TypeError",
+    "UnicodeEncodeError",
+    "UnsupportedProtocol",
+    "LocalProtocolError",
+    "ConnectError",
+    "ConnectTimeout",
+    "PoolTimeout",
+    "ProxyError",
+}
 NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py"
 
 
@@ -85,7 +90,7 @@ def may_be_created(error):
     status = getattr(error, "status_code", None)
     if status:
         return status < 400 or status >= 500
-    return not NOT_SENT.fullmatch(type(error.__cause__ or error).__name__)
+    return type(error.__cause__ or error).__name__ not in NOT_SENT
 
 
 def name_batch(journal, batch_id):
@@ -157,7 +162,7 @@ def results_of(batch_id):
             batch = batches.retrieve(batch_id)
             if batch.processing_status == "ended":
                 return list(batches.results(batch_id))
-            state = f"{batch.request_counts.processing} requêtes en cours"
+            state = f"requêtes en cours : {batch.request_counts.processing}"
             failing_since = None
         except Exception as error:
             fault = fault_of(error)
@@ -173,7 +178,7 @@ def results_of(batch_id):
             if time.monotonic() - failing_since >= PATIENCE:
                 raise Arret(
                     f"lot {batch_id} : aucune réponse utilisable depuis {PATIENCE // 60} minutes "
-                    f"({state}). Il n'est sans doute pas perdu, reprenez plus tard. S'il n'est "
+                    f"({state}). Ce lot n'est sans doute pas perdu, reprenez plus tard. S'il n'est "
                     "plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez "
                     f"avec --perdu {batch_id} : ses requêtes seront demandées et payées de nouveau."
                 ) from None
@@ -205,10 +210,10 @@ def collect(journal, batch_id, received):
     for item in results_of(batch_id):
         outcomes[str(getattr(item, "custom_id", None))] = outcome(item)
     missing = {"cause": "requête absente des résultats du lot"}
-    for key, request in journal.batches[batch_id].items():
-        record = {**request, **outcomes.get(key, missing)}
+    for key, sent in journal.batches[batch_id].items():
+        record = {**sent, **outcomes.get(key, missing)}
         record = json.loads(json.dumps(record, default=vars))  # sous la forme du journal
-        if record != journal.answers.get(key):  # écrite avant un arrêt, elle compterait deux fois
+        if record != journal.answers.get(key):  # une ligne déjà écrite compterait deux fois
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})
@@ -248,7 +253,7 @@ def declare(path, trouve=None, perdu=None):
         name_batch(journal, trouve)
         return
     text = f"ses requêtes ({len(journal.batches[batch_id])}) vont être demandées de nouveau"
-    tell(f"Lot {batch_id} perdu : {text} ; celles qu'il a traitées seront payées deux fois.")
+    tell(f"Lot déclaré perdu, {batch_id} : {text} ; s'il en a traité, elles seront payées 2 fois.")
     keep(journal, {"collected": batch_id})
 
 

@@ -2,7 +2,7 @@
 """Fait la page où lire une évaluation, d'après son journal : les comparaisons, le tableau de tous
 les cas, les résumés côte à côte avec leurs notes, et la cause de chaque notation impossible.
 
-    python3 outils/page.py                    le journal de resultats/ modifié en dernier
+    python3 outils/page.py                    le dernier journal de resultats/ avec des réponses
     python3 outils/page.py JOURNAL            ce journal-là
 
 La page, un fichier HTML, est écrite à côté du journal, sous le même nom. Elle contient les CV : ne
@@ -36,8 +36,9 @@ INTRODUCTION = (
 )
 HOW_TO_READ = (
     "Seuls les cas notés dans les deux versions sont comparés ; l'intervalle, s'il y en a un, "
-    "réunit les écarts moyens compatibles avec eux. Ci-dessous, un trait par cas, de sa note en V1 "
-    "à sa note dans l'autre version, en pointillé si elle baisse ; le trait large est la moyenne."
+    "réunit les écarts moyens compatibles avec ces cas. Ci-dessous, chaque cas est un trait, qui "
+    "va de sa note en V1 à sa note dans l'autre version, en pointillé si la note baisse ; le trait "
+    "large est celui de la moyenne."
 )
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
@@ -79,28 +80,31 @@ def newest_journal():
     )
 
 
-def open_journal(given):
-    """Un journal (voir `eval_cv.Journal`), celui de `newest_journal` si `given` est None, et ses
+def read_evaluation(chosen):
+    """Un journal (voir `eval_cv.Journal`), celui de `newest_journal` si `chosen` est None, et ses
     résultats, {"V1": passages, …} ; lève `Arret` si ses notes viennent d'une autre grille."""
-    path = newest_journal() if given is None else Path(given)
+    path = newest_journal() if chosen is None else Path(chosen)
     journal = eval_cv.load_journal(path)
     if journal.grid != eval_cv.GRID:
         raise Arret(
             f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; remettez l'ancienne, "
             f'ou faites noter de nouveau ces résumés : python3 eval_cv.py --reprendre "{path}"'
         )
-    if given is None and journal.plan["model"] == eval_cv.DEMO:
+    if chosen is None and journal.plan["model"] == eval_cv.DEMO:
         eval_cv.tell(f"{path} est {DEMONSTRATION}")
     return journal, eval_cv.reread(journal)
 
 
 # --- Le texte
 
-# L'espace où la ligne ne doit pas se couper : « V1 : », « n° 3 », « 12 cas ».
-SPACE = r" (?=[:;!?»%×→])|(?<=[«°]) |(?<=\d) (?=(?:cas|mots|points|tokens|notes)\b)"
-# Puis le point d'un nombre, le tiret qui sert de signe moins, et l'apostrophe.
-TYPED = SPACE + r"|(?<=\d)\.(?=\d)|(?<![\w-])-(?=\d)|(?<=\w)'(?=\w)"
-FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}  # ce que le français met à leur place
+TYPED = (  # les caractères que FRENCH remplace
+    r" (?=[:;!?»%×→])|(?<=[«°]) "  # les espaces de « V1 : » et de « n° 3 »
+    r"|(?<=\d) (?=(?:cas|mots|points|tokens|notes)\b)"  # celle de 12 cas
+    r"|(?<=\d)\.(?=\d)"  # le point de 7.5
+    r"|(?<![\w-])-(?=\d)"  # le tiret de -0.5
+    r"|(?<=\w)'(?=\w)"  # l'apostrophe
+)
+FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}
 
 
 def french(text, *quoted):
@@ -221,9 +225,9 @@ def disagreement(result):
     mean = result["notes"]["moyenne"]
     passed = all(result["checks"].values())
     if mean > MIDDLE and not passed:
-        return f"Désaccord : la moyenne dépasse {MIDDLE:g}, mais un contrôle par code échoue."
+        return f"Désaccord : la moyenne dépasse {MIDDLE:g}, mais le résumé échoue à un contrôle."
     if mean < MIDDLE and passed:
-        return f"Désaccord : la moyenne est sous {MIDDLE:g}, mais les contrôles par code passent."
+        return f"Désaccord : la moyenne est sous {MIDDLE:g}, mais le résumé passe les contrôles."
     return ""
 
 
@@ -240,8 +244,13 @@ def cases_table(versions, rows):
     legend = f"{order} ; un tiret remplace une note ou un écart qui manque."
     if CHECKS:
         headers.append("juge ≠ code")
-        legend += f" Juge ≠ code : nombre de résumés dont la moyenne dépasse {MIDDLE:g} alors "
-        legend += f"qu'un contrôle par code échoue, ou est sous {MIDDLE:g} alors que tous passent."
+        legend += (
+            f" Juge ≠ code : nombre de résumés que le juge note au-dessus de {MIDDLE:g} alors "
+        )
+        legend += (
+            f"qu'ils échouent à un contrôle par code, ou sous {MIDDLE:g} alors qu'ils passent "
+        )
+        legend += "tous les contrôles."
     lines = []
     for row in rows:
         link = f'<a href="#cas-{row.number}">{row.number}</a>'
@@ -264,9 +273,9 @@ def version_section(label, report, prompt):
     """Le bilan d'une version, et son prompt ; `label` est déjà du HTML."""
     passes = " ; ".join(map(mark_text, report["by_pass"]))
     text = f"{eval_cv.headline(report)}\nMoyenne de chaque passage : {passes}"
-    shares = [f"{name}, {n} sur {came}" for name, (n, came) in report["checks"].items()]
+    shares = [f"{name}, {n} sur {total}" for name, (n, total) in report["checks"].items()]
     if shares:
-        text += "\nRésumés qui passent les contrôles par code, que fait un programme : "
+        text += "\nRésumés qui passent les contrôles par code (ceux d'un programme, non du juge) : "
         text += " ; ".join(shares)
     return f"<h3>{label}</h3><pre>{french(text)}</pre>{folded('Le prompt', prompt)}"
 
@@ -364,7 +373,7 @@ def command(argv):
     """Écrit la page d'un journal ; rend le code de sortie."""
     parser = eval_cv.parser_for(argv)
     parser.add_argument("journal", nargs="?", default=None)
-    journal, results = open_journal(parser.parse_args(argv).journal)
+    journal, results = read_evaluation(parser.parse_args(argv).journal)
     content = page_of(journal, results)
     path = journal.path
     target = path.with_suffix(".html")
