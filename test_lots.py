@@ -429,8 +429,8 @@ class Attente(WithBatches):
         sentence = (
             "lot msgbatch_0 : aucune réponse utilisable depuis 60 minutes (échec de l'appel, "
             "HTTP 503 : « panne [clé] »). Ce lot n'est sans doute pas perdu, reprenez plus tard. "
-            "S'il n'est plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez avec "
-            "--perdu msgbatch_0 : ses requêtes seront demandées et payées de nouveau."
+            "S'il n'est plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez "
+            "avec --perdu msgbatch_0 : ses requêtes seront demandées et payées de nouveau."
         )
         self.assertIn(sentence, err)
         for false in ("ANTHROPIC_BASE_URL", "--modele", "--juge", "sa ligne", "peut-être créé"):
@@ -612,8 +612,8 @@ class Envoi(WithBatches):
         out, err = self.resume("--perdu", "msgbatch_0")
         self.assertIn("V1 : 7.67/10", out)
         self.assertIn(
-            "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être demandées de nouveau ; s'il "
-            "en a traité, elles seront payées 2 fois.",
+            "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être demandées de nouveau ; "
+            "s'il en a traité, elles seront payées 2 fois.",
             err,
         )
         self.assertEqual(self.sizes(), [0, 6, 6])
