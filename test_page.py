@@ -435,8 +435,8 @@ class PageEntiere(Page):
             page.HOW_TO_READ,
             *[panel.format(name) for name in ("moyenne", *CRITERIA)],
             "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un "
-            "écart qui manque. Juge ≠ code : nombre de résumés que le juge note au-dessus de 5 alors "
-            "qu'ils échouent à un contrôle par code, ou sous 5 alors qu'ils passent tous les "
+            "écart qui manque. Juge ≠ code : nombre de résumés que le juge note au-dessus de 5 "
+            "alors qu'ils échouent à un contrôle par code, ou sous 5 alors qu'ils passent tous les "
             "contrôles.",
             "cas V1 V2 V2 − V1 juge ≠ code 1 6,00 4,00 −2,00 1 2 4,00 7,00 +3,00 1",
             f"Les versions V1 (v1.txt) {means.format('5,00')} 1",

@@ -778,7 +778,8 @@ class Erreurs(AvecFichiers):
         self.refuse_qrels("\n", "qrels : le fichier est vide")
         gz = gzip.compress(RUNS["TREC"].encode())
         self.refuse_run(gz[:40], "run : le fichier gzip est corrompu ou incomplet")
-        self.refuse_run(gz[:-8] + b"\0" * 8, "run : le fichier gzip est corrompu ou incomplet")
+        for damaged in (gz[:-8] + b"\0" * 8, gz[:10] + b"\xff" * 20):
+            self.refuse_run(damaged, "run : le fichier gzip est corrompu ou incomplet")
 
     def test_run_et_jugements_vont_ensemble(self):
         run, qrels = self.file("run", RUNS["TREC"]), self.file("qrels", QRELS["TREC"])
