@@ -508,7 +508,7 @@ class JamaisDeNoteInventee(WithApi):
             self.assertIn("échec de l'appel, HTTP 400 : «", self.cause((400, body)), body)
 
     def test_un_appel_mal_fait_n_est_pas_une_cle_manquante(self):
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(TypeError, "inconnu"):
             eval_cv.ask({"inconnu": 1})
 
     def test_une_reponse_lente_a_dix_minutes(self):
@@ -1555,6 +1555,13 @@ class Limite(WithApi):
         self.assertIn(f'autres cas, avec autant de passages : "{sys.executable}"', err)
         self.assertIn(f'--reprendre "{self.journal()}"', err)
 
+    def test_une_reponse_qui_manque_a_une_seule_version_se_reprend(self):
+        self.api.summary = lambda text: message("" if PROMPT_V2 in text else SUMMARY)
+        err = self.script("--passages", "1", code=1)[1]
+        self.assertIn(
+            f"Il manque des réponses. Pour ne redemander qu'elles : \"{sys.executable}", err
+        )
+
     def test_reprendre_une_limite_n_est_pas_ne_redemander_que_des_notes(self):
         self.api.grade = lambda text: message("", "refusal")
         err = self.script("--limite", "1", "--passages", "1", code=1)[1]
@@ -2012,6 +2019,7 @@ class LigneDeCommande(WithApi):
             (["--inconnu", "--demo"], "--inconnu"),
             (["fichier.json", "--demo"], "fichier.json"),
             (["--hel"], "--hel"),
+            (["--passage", "2"], "--passage 2"),
             (["--cas"], "--cas"),
             (["--prompts", "--demo"], "--prompts"),
             (["--json=oui"], "--json"),
