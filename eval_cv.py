@@ -133,7 +133,7 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "modèle ou adresse inconnus, vérifiez son nom, et que l'adresse ne finit pas par /v1",
+    404: "modèle ou adresse inconnus, vérifiez le nom du modèle et ôtez /v1 à la fin de l'adresse",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -151,24 +151,29 @@ INSTALL = (
 LOCK = threading.Lock()  # un fil d'exécution à la fois crée le client, écrit ou compte
 
 
-def tell(text):
-    """Affiche un message sur la sortie d'erreur, si elle n'est pas fermée."""
-    if sys.stderr:
-        print(text, file=sys.stderr, flush=True)
-
-
-def masked(error):
-    """Le texte d'une erreur sur une ligne, sans la clé, et coupé à 200 caractères."""
-    text = " ".join(str(error).split())
+def without_key(text):
+    """Un texte, où la clé n'apparaît pas."""
     for name in KEYS:
         key = os.environ.get(name, "").strip()
         if key:
             text = text.replace(key, "[clé]")
-    return text[:200]
+    return text
+
+
+def tell(text):
+    """Affiche un message sur la sortie d'erreur, si elle n'est ni fermée ni pleine."""
+    if sys.stderr:
+        with suppress(OSError):
+            print(without_key(text), file=sys.stderr, flush=True)
+
+
+def masked(error):
+    """Le texte d'une erreur sur une ligne, sans la clé, et coupé à 200 caractères."""
+    return without_key(" ".join(str(error).split()))[:200]
 
 
 def check_settings():
-    """Vérifie la clé et l'adresse données au SDK, avant tout appel ; lève `Arret`."""
+    """Vérifie la clé et l'adresse données au SDK, et ôte à la clé ses espaces ; lève `Arret`."""
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
@@ -196,7 +201,9 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après un 429 ou 529
     except Exception as error:
-        raise Arret(f"vérifiez ANTHROPIC_BASE_URL, le SDK répond « {masked(error)} »") from None
+        client.unfinished = error  # le client inachevé, s'il était détruit, afficherait une erreur
+        culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
+        raise Arret(f"vérifiez {culprits}, le SDK répond « {masked(error)} »") from None
 
 
 def network_cause(error):
@@ -477,7 +484,7 @@ def report_of(passes):
     """Le bilan d'une version : {"average": 6.89, "by_criteria": {"exactitude": 7.0, …}, "by_pass":
     [6.67, 7.17], "graded": 5, "impossible": {"notation : réponse vide": 1}, "bounds": [5.72, 7.39],
     "checks": {"trois points": [5, 6], …}}. "bounds" : la moyenne si les notes manquantes valaient
-    toutes le minimum, ou le maximum ; "checks" : combien de résumés passent, et sont reçus."""
+    toutes le minimum, ou le maximum ; "checks" : combien de résumés passent, et sur combien."""
     results = sum(passes, [])  # ceux de tous les passages, bout à bout
     mean = averages(case_means(passes))
     checks = [result["checks"] for result in results if result["summary"] is not None]
@@ -616,7 +623,7 @@ def compare(old_passes, new_passes):
         "goal_met": goal_met,
         "by_case": by_case,
         "difference_bounds": [worst["moyenne"], best["moyenne"]],
-        "goal_certain": (not missed(worst)) == goal_met == (not missed(best)),
+        "goal_certain": all((not missed(bound)) == goal_met for bound in (worst, best)),
     }
 
 
@@ -843,7 +850,8 @@ def count_message(journal, asked, message):
             journal.usage[name] += usage[name]
     served = message.get("model")
     others = journal.served.get(asked, [])
-    if isinstance(served, str) and served not in (asked, *others):
+    names = isinstance(asked, str) and isinstance(served, str)
+    if names and served not in (asked, *others):
         journal.served[asked] = [*others, served]
 
 
@@ -908,8 +916,8 @@ def load_journal(path):
 
 def keep(journal, record):
     """Ajoute une ligne à un journal, au fichier puis en mémoire."""
-    # `vars` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
-    line = json.dumps(record, ensure_ascii=False, default=vars)
+    # `__dict__` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
+    line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
     with LOCK, system_errors(journal.path), open(journal.path, "ab") as file:
         start = "\n" if file.tell() else ""  # d'abord, car la ligne précédente est peut-être coupée
         # Une moitié d'emoji devient "\ud83d", que JSON sait relire.
@@ -954,7 +962,7 @@ def answer_once(journal, ask, version, passage, params):
         keep(journal, {**record, "cause": str(cause)})
         raise
     keep(journal, {**record, "message": answer})
-    return answer
+    return known_answer(journal, version, passage, params)  # lue comme elle le sera à la reprise
 
 
 def run_plan(plan, call):
@@ -966,12 +974,12 @@ def run_plan(plan, call):
 
 
 def reread(journal):
-    """Les passages de `run_versions`, d'après le seul journal : aucun appel n'est fait."""
+    """Ce que rend `run_versions`, d'après le seul journal : aucun appel n'est fait."""
     return run_plan(journal.plan, partial(known_answer, journal))
 
 
 def evaluate_directly(journal, ask):
-    """Les passages de `run_versions`, en demandant à `ask` ce qui n'est pas au journal."""
+    """Ce que rend `run_versions`, en demandant à `ask` ce qui n'est pas au journal."""
     return run_plan(journal.plan, partial(answer_once, journal, ask))
 
 
@@ -994,9 +1002,9 @@ def words(text):
 
 def demo_ask(params):
     """Prend la place de `ask`, sans modèle. Un résumé : les trois premières lignes du CV, avec un
-    tiret si le prompt contient une liste à tirets. Trois notes, données aux critères dans l'ordre,
-    puis de nouveau : la part des mots du résumé qui sont dans le CV, celle des trois points, celle
-    des mots attendus qui sont dans le résumé."""
+    tiret si le prompt contient une liste à tirets. Trois notes, attribuées tour à tour aux
+    critères : la part des mots du résumé qui sont dans le CV, celle des trois points, celle des
+    mots attendus qui sont dans le résumé."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
     if not is_grading(params):
@@ -1020,6 +1028,8 @@ def demo_ask(params):
 
 def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
+    if "" in argv:
+        raise Arret("un argument est vide, sans doute une variable du terminal : redonnez-le")
 
     def refuse(message):
         # Du message anglais d'argparse, on ne garde que ce qu'il reproche.
@@ -1052,9 +1062,9 @@ def parse(argv):
 
 
 def plan_for(given, saved):
-    """Ce qu'il faut évaluer (voir DEFAULTS) : les options données remplacent ce que dit le journal
-    repris, sans sa `--limite`, qui remplace les valeurs par défaut. Une démonstration a pour
-    modèle et pour juge DEMO."""
+    """Ce qu'il faut évaluer (voir DEFAULTS) : l'option donnée, sinon ce que dit le journal repris
+    (dont la `--limite` est oubliée), sinon la valeur par défaut. Une démonstration a pour modèle et
+    pour juge DEMO."""
     plan = {**DEFAULTS, **(saved or {}), "limite": None}
     plan.update({name: given[name] for name in DEFAULTS if name in given})
     if "cas" in given or plan["cases"] is None:
@@ -1077,11 +1087,11 @@ def plan_for(given, saved):
 
 
 def new_journal(folder):
-    """Le chemin d'un nouveau journal, qui contiendra les CV : un dossier vide est caché à git."""
+    """Le chemin d'un nouveau journal ; crée son dossier et, s'il est vide, le cache à git."""
     with system_errors(f"--sortie {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):
-            (folder / ".gitignore").write_text("*\n")
+            (folder / ".gitignore").write_text("*\n")  # le journal contiendra les CV
     return folder / f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}.jsonl"
 
 
@@ -1116,7 +1126,7 @@ def with_progress(ask, to_do):
         kind = "missing"
         try:
             answer = ask(params)
-            with suppress(Exception):  # `run_test_case` dira pourquoi, la réponse étant au journal
+            with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
                 check_answer(params, answer)
                 kind = "received"
             return answer
@@ -1267,7 +1277,7 @@ def show(given, journal, versions, restart):
 
 def launch(program, doc, argv=None):
     """Lance la commande d'un script, ou affiche son aide ; rend le code de sortie."""
-    argv = sys.argv[1:] if argv is None else list(argv)
+    argv = sys.argv[1:] if argv is None else list(map(str, argv))
     name = Path(sys.argv[0]).name
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # afficher « ? » plutôt qu'échouer, hors d'UTF-8

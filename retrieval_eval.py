@@ -13,7 +13,7 @@ s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart 
 
   --qrels FICHIER  les jugements : quels documents il fallait trouver (pertinence supérieure à 0)
   --k K [K …]      les valeurs de k (1 5 10), à donner après les fichiers ; les intervalles portent
-                   sur le MRR et sur le Hit Rate à la première
+                   sur le MRR, et sur le Hit Rate à la première de ces valeurs
   --json           le bilan en JSON
   -h, --help       cette aide
 
@@ -344,7 +344,10 @@ def text_blocks(file, layouts):
         if width is None:
             width = len(columns)
             if width not in layouts:
-                error = unexpected(row, line, " » ou « ".join(layouts.values()))
+                either = " » ou « ".join(
+                    layouts.values()
+                )  # `unexpected` met les guillemets des bouts
+                error = unexpected(row, line, either)
                 raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
@@ -595,7 +598,8 @@ def read_answers(path, qrels):
 
 def look_of(scores):
     """L'allure des scores d'une question, du premier document du fichier au dernier : "baisse",
-    comme il se doit, "égaux", ou "hausse", comme des distances ; "" s'il y en a moins de deux."""
+    comme il se doit, "égaux", ou "hausse" sinon, comme des distances ; "" s'il y en a moins de
+    deux."""
     if scores is None or len(scores) < 2:
         return ""
     if scores[0] > scores[-1]:
@@ -682,7 +686,7 @@ EXAMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
-Hit Rate@{k} : {hit_rate} (part des questions dont le bon document est dans les {k} premiers)
+Hit Rate@{k} : {hit_rate} (part des questions dont le bon document est en position {k} au plus)
 MRR : {mrr} ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help"""

@@ -469,6 +469,13 @@ class Lecture(Accord):
                 sheet.writerows([HEADER, *rows])
             self.assertEqual(self.report()["criteria"]["moyenne"]["human"], 7.5)
 
+    def test_une_colonne_deplacee_ne_trompe_pas_sur_le_separateur(self):
+        self.fill(lambda text: "7,5")
+        rows = self.rows()
+        for first in TITLES:  # certains titres contiennent une virgule
+            self.save([{first: row[first], **row} for row in rows])
+            self.assertEqual(self.report()["n"], 12)
+
     def test_l_en_tete_se_passe_des_definitions_et_de_son_ordre(self):
         rows = self.rows()
         names = dict(zip(TITLES, CRITERIA))

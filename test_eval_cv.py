@@ -611,6 +611,18 @@ class AutreModele(WithApi):
         report, _ = self.resume(ask=None)
         self.assertEqual(report["versions"]["V1"]["average"], 7.67)
 
+    def test_un_message_en_dictionnaire_est_lu_comme_a_la_reprise(self):
+        def ask(params):
+            return message(json.dumps(GOOD) if "output_config" in params else SUMMARY)
+
+        first = self.json("--passages", "1", ask=ask)
+        self.assertEqual(first["versions"]["V1"]["average"], 7.67)
+        self.assertEqual(self.resume(ask=None)[0]["versions"], first["versions"])
+
+    def test_une_reponse_que_json_ne_sait_pas_ecrire_n_est_pas_une_note(self):
+        out = self.script("--passages", "1", ask=lambda params: SUMMARY.encode(), code=1)[0]
+        self.assertIn("3 × résumé : la réponse n'est pas un message de l'API", out)
+
     def test_un_texte_est_verifie_comme_un_message(self):
         refusal = eval_cv.as_message(message(json.dumps(GOOD), "refusal"))
         for answer, cause in [
@@ -1731,6 +1743,12 @@ class AccesAvantTout(WithApi):
         os.environ["ANTHROPIC_AUTH_TOKEN"] = "jeton"
         self.script("--limite", "1", "--passages", "1")
 
+    def test_un_proxy_impossible_est_nomme_sans_rien_d_autre(self):
+        process = self.process("--passages", "1", ALL_PROXY="socks5://127.0.0.1:9")
+        err = self.ended(process, code=2)[1]
+        self.assertIn("votre proxy (HTTPS_PROXY, ALL_PROXY), le SDK répond", err)
+        self.assertNotRegex(err, "Traceback|Exception ignored")
+
     def test_une_passerelle_peut_ignorer_la_liste_des_modeles(self):
         for status in (403, 404, 500):
             self.api.models = (status, error("x", "inconnu"))
@@ -1779,11 +1797,13 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("que l'adresse ne finit pas par /v1 (HTTP 404 : « model: nope »)", err)
+        self.assertIn("ôtez /v1 à la fin de l'adresse (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
-        self.assertIn("que l'adresse ne finit pas par /v1", self.script(code=2)[1])
+        self.assertIn(
+            "vérifiez le nom du modèle et ôtez /v1 à la fin de l'adresse", self.script(code=2)[1]
+        )
 
     def test_un_reseau_coupe_en_route_laisse_des_causes_et_la_commande_de_reprise(self):
         eval_cv.client().max_retries = 0
@@ -2006,6 +2026,16 @@ class LigneDeCommande(WithApi):
         path = HERE / "outils" / "page.py"
         self.assertIn(f'en une page : "{sys.executable}" "{path}" "{self.journal()}"\n', err)
 
+    def test_un_argument_vide_est_sans_doute_une_variable(self):
+        for option in ("--cas", "--sortie", "--reprendre", "--prompts"):
+            self.assertIn("un argument est vide", self.refused(option, ""))
+
+    def test_une_cle_tapee_par_megarde_n_est_pas_repetee(self):
+        for arguments in ([KEY], ["--passages", KEY], ["--cas", KEY]):
+            err = self.script(*arguments, code=2)[1]
+            self.assertNotIn(KEY, err)
+            self.assertIn("[clé]", err)
+
     def test_un_nombre_incorrect_nomme_son_option_et_ce_qui_est_tape(self):
         for option in ("--passages", "--paralleles", "--limite"):
             for text in ("0", "x", "1" + "0" * 20, "1.5"):
@@ -2079,6 +2109,12 @@ class LigneDeCommande(WithApi):
     def test_des_sorties_fermees(self):
         for closed in ("2>&-", ">&-", ">&- 2>&-"):
             self.assertEqual(self.shell(f"eval_cv {closed}").returncode, 0, closed)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "pas de /dev/full ici")
+    def test_une_sortie_d_erreur_pleine_ne_change_rien_au_resultat(self):
+        done = self.shell("eval_cv 2> /dev/full")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("V1 : 4.22/10", done.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "pas de /dev/full ici")
     def test_une_sortie_pleine_est_le_code_2_et_une_phrase(self):

@@ -644,6 +644,7 @@ class Envoi(WithBatches):
         for fault, said in [
             (None, "l'API ne connaît pas ce lot, recopiez son identifiant"),
             (401, "clé refusée, vérifiez ANTHROPIC_API_KEY"),
+            (PORTAL, "la réponse ne vient pas de l'API"),
         ]:
             self.polls = [fault] if fault else []
             err = self.resume("--trouve", "msgbatch_9", code=2)[1]
@@ -652,6 +653,27 @@ class Envoi(WithBatches):
         self.assertEqual(self.journal().read_bytes(), before)
         self.assertIn("V1 : 7.67/10", self.resume("--trouve", "msgbatch_0")[0])
 
+    def test_un_lot_trouve_est_bien_celui_dont_on_doute(self):
+        # L'envoi interrompu est celui des notations : le lot des résumés n'est pas le bon.
+        def creation(requests):
+            self.api.lose_creations = "output_config" in requests[0]["params"]
+
+        self.creation = creation
+        self.lots("--passages", "1", code=2)
+        before = self.journal().read_bytes()
+        err = self.resume("--trouve", "msgbatch_0", code=2)[1]
+        self.assertIn("--trouve msgbatch_0 : ce lot contient d'autres requêtes", err)
+        self.assertEqual(self.journal().read_bytes(), before)
+        self.assertIn("V1 : 7.67/10", self.resume("--trouve", "msgbatch_1")[0])
+        self.assertEqual(self.sizes(), [6, 6])
+
+    def test_rien_n_est_declare_si_le_reste_de_la_commande_est_incorrect(self):
+        self.api.lose_creations = 1
+        self.lots("--passages", "1", code=2)
+        before = self.journal().read_bytes()
+        self.resume("--perdu", "inconnu", "--cas", str(self.folder / "absent"), code=2)
+        self.assertEqual(self.journal().read_bytes(), before)
+
     def test_un_identifiant_vide_ne_declare_rien(self):
         # Une variable vide du terminal ne doit pas faire perdre le lot dont on doute.
         self.api.lose_creations = 1
@@ -659,7 +681,7 @@ class Envoi(WithBatches):
         before = self.journal().read_bytes()
         for option in ("--trouve", "--perdu"):
             err = self.resume(option, "", code=2)[1]
-            self.assertIn("--trouve et --perdu veulent l'identifiant d'un lot", err)
+            self.assertIn("un argument est vide, sans doute une variable du terminal", err)
         self.assertEqual(self.journal().read_bytes(), before)
 
     def test_trouve_et_perdu_veulent_un_journal(self):
@@ -952,6 +974,7 @@ class GenererCas(WithApi):
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
             (["1"], "commande refusée, vérifiez FICHIER (voyez --help) : « "),
             ([], "commande refusée, vérifiez N, FICHIER (voyez --help) : « "),
+            (["1", "a" * 300], "a : le système répond « File name too long »"),
         ]:
             out, err = self.generate(*arguments, code=2)
             self.assertIn(expected, err)

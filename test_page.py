@@ -296,6 +296,16 @@ class Contexte(Page):
         prompts = texts("<summary>Le prompt</summary><pre>(.*?)</pre>", self.page())
         self.assertEqual(prompts, ["Consigne 1", "Consigne 2"])
 
+    def test_un_journal_dont_un_modele_n_est_pas_un_texte_se_lit(self):
+        self.evaluate({"CV un": [5]})
+        for model in (None, ""):
+            records = [json.loads(line) for line in self.journal().read_text("utf-8").splitlines()]
+            for record in records:
+                if "request" in record:
+                    record["request"]["model"] = model
+            damaged = self.file("abime.jsonl", "\n".join(map(json.dumps, records)))
+            self.assertEqual(self.tool(damaged).returncode, 0)
+
     def test_la_grille_y_est(self):
         self.evaluate({"CV un": [5]})
         grid = texts("<li>(.*?)</li>", self.page())

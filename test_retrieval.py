@@ -646,7 +646,7 @@ EXEMPLE = """\
 L'exemple de l'exercice :
   Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
-Hit Rate@5 : 0.5 (part des questions dont le bon document est dans les 5 premiers)
+Hit Rate@5 : 0.5 (part des questions dont le bon document est en position 5 au plus)
 MRR : 0.25 ((1/2 + 0) / 2)
 Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
 leurs formats : python3 retrieval_eval.py --help

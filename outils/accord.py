@@ -100,12 +100,12 @@ def draw(graded, version_count, number):
     for row in graded:
         by_version = cases.setdefault(row.case, {})
         by_version.setdefault(row.version, []).append(row)
-    groups = []  # [(tour, (une ligne de V1, une de V2)), …], un tour par résumé différent d'un cas
+    groups = []  # [(n, (une ligne de V1, une de V2)), …] : les n-ièmes résumés d'un cas, dès 0
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
             groups += enumerate(zip(*by_version.values()))
     rng.shuffle(groups)
-    groups.sort(key=lambda group: group[0])  # les premiers tours d'abord, dans l'ordre tiré
+    groups.sort(key=lambda group: group[0])  # tri stable : les n = 0 d'abord, dans l'ordre tiré
     drawn = [row for _, rows in groups[: max(1, number // version_count)] for row in rows]
     rng.shuffle(drawn)
     return drawn
@@ -161,8 +161,7 @@ def read_lines(path):
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
     with system_errors(path), open(path, encoding=ENCODING) as file:
         try:
-            first = re.search("[;,\t]", file.readline())
-            separator = first[0] if first else ";"
+            separator = max(";,\t", key=file.readline().count)
             file.seek(0)
             header, *lines = list(csv.reader(file, delimiter=separator, strict=True)) or [[]]
         except (UnicodeDecodeError, csv.Error):

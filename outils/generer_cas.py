@@ -108,7 +108,9 @@ def command(argv):
     parser.add_argument("--modele", default=eval_cv.MODEL)
     options = parser.parse_args(argv)
     count = eval_cv.whole_number("N", options.count)
-    path = Path(options.file).resolve()
+    path = Path(os.path.realpath(options.file))
+    with eval_cv.system_errors(path):
+        path.exists()  # un nom trop long, par exemple, ne peut pas exister
     with eval_cv.system_errors(f"dossier {path.parent}"), tempfile.TemporaryFile(dir=path.parent):
         pass  # on peut écrire dans ce dossier : à savoir avant de payer
     start = len(eval_cv.load_cases(path)) if path.exists() else 0

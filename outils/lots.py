@@ -89,7 +89,7 @@ def may_be_created(error):
     """Vrai si le lot a pu être créé malgré cette erreur."""
     status = getattr(error, "status_code", None)
     if status:
-        return status < 400 or status >= 500
+        return status < 400 or status == 408 or status >= 500
     return type(error.__cause__ or error).__name__ not in NOT_SENT
 
 
@@ -122,15 +122,22 @@ def create_batch(journal, requests):
     return True
 
 
-def check_batch(batch_id):
-    """Lève `Arret` si l'API ne connaît pas ce lot, ou ne répond pas."""
+def check_batch(batch_id, requests):
+    """Lève `Arret` si l'API ne connaît pas ce lot, ou si ce n'est pas celui de ces requêtes."""
+    batches = eval_cv.client().with_options(max_retries=1, timeout=60).messages.batches
     try:
-        eval_cv.client().messages.batches.retrieve(batch_id)
+        batch = batches.retrieve(batch_id)
+        same = sum(vars(batch.request_counts).values()) == len(requests)
+        if same and batch.processing_status == "ended":
+            same = any(item.custom_id in requests for item in batches.results(batch_id))
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
             cause = "l'API ne connaît pas ce lot, recopiez son identifiant"
         raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.") from None
+    if not same:
+        cause = "ce lot contient d'autres requêtes, cherchez-en un autre"
+        raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.")
 
 
 def send(journal, waiting, received):
@@ -221,13 +228,13 @@ def collect(journal, batch_id, received):
 
 def in_batches(journal, ask):
     """Prend la place d'`eval_cv.evaluate_directly`, mais envoie des lots : `ask` ne sert pas. Rend
-    les passages de `run_versions`."""
+    la même chose."""
     if journal.plan["model"] == eval_cv.DEMO:
         raise Arret(f"{journal.path} : {NO_DEMO}")
     if UNKNOWN in journal.batches:
         raise Arret(f"{journal.path} : un envoi a été interrompu. {DOUBT}")
     received = set()  # les clés des appels auxquels un lot a répondu
-    while True:  # un tour pour les lots en cours, un pour les résumés, un pour les notations
+    while True:  # attend les lots partis, puis envoie la vague suivante : résumés, notations
         for batch_id in list(journal.batches):
             collect(journal, batch_id, received)
         waiting = {}  # les appels à faire, {clé d'un appel: ligne à écrire}
@@ -249,7 +256,7 @@ def declare(path, trouve=None, perdu=None):
         wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
         raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names}")
     if trouve:
-        check_batch(trouve)
+        check_batch(trouve, journal.batches[UNKNOWN])
         name_batch(journal, trouve)
         return
     text = f"ses requêtes ({len(journal.batches[batch_id])}) vont être demandées de nouveau"
@@ -267,9 +274,9 @@ def command(argv):
     given = eval_cv.parse(others)
     if given["demo"]:
         raise Arret(f"--demo : {NO_DEMO}")
-    if "" in vars(declared).values():  # une variable vide du terminal, par exemple
-        raise Arret("--trouve et --perdu veulent l'identifiant d'un lot")
     if vars(declared):
+        if "reprendre" in given:
+            eval_cv.open_journal(given, None)  # les autres options d'abord : qu'elles soient bonnes
         declare(given.get("reprendre"), **vars(declared))
     return eval_cv.command(others, evaluate_journal=in_batches)
 

@@ -110,10 +110,11 @@ FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}
 def french(text, *quoted):
     """Une de nos phrases, échappée, avec la virgule et les espaces du français sauf dans ce qu'elle
     cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
-    citation = "|".join([*map(re.escape, quoted), "(?<=« ).*?(?= »)"])
+    citation = "|".join([*map(re.escape, filter(None, quoted)), "(?<=« ).*?(?= »)"])
 
     def typeset(found):
-        return FRENCH[found[0]] if found[1] is None else found[1]  # une citation reste telle quelle
+        cited = found[1]  # None quand c'est TYPED qui a trouvé
+        return FRENCH[found[0]] if cited is None else cited
 
     return html.escape(re.sub(f"({citation})|{TYPED}", typeset, text))
 
@@ -218,8 +219,8 @@ def rank(row):
 
 
 def disagreement(result):
-    """La phrase qui dit que le juge et les contrôles par code se contredisent sur un résumé, ou un
-    texte vide."""
+    """La phrase qui dit que le juge et les contrôles par code se contredisent sur un résumé ; s'ils
+    s'accordent, un texte vide."""
     if not result["notes"] or not result["checks"]:
         return ""
     mean = result["notes"]["moyenne"]
