@@ -790,6 +790,8 @@ def load_cases(path):
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
         advice = "vérifiez à cet endroit les virgules, les guillemets et les crochets"
+        if error.msg.startswith("Invalid control character"):
+            advice = "dans un texte, un saut de ligne doit s'écrire \\n"
         raise Arret(f"{path} : le JSON est invalide à la {place} ; {advice}") from None
     except (ValueError, RecursionError):
         raise Arret(
@@ -1026,17 +1028,26 @@ def demo_ask(params):
 # --- 8. La ligne de commande
 
 
+REFUSALS = {  # ce que reproche argparse, en anglais, et ce que l'on en dit
+    "unrecognized arguments: (.+)": "argument inconnu : {}",
+    "the following arguments are required: (.+)": "il manque {}",
+    "argument (.+): expected .+": "il manque la valeur de {}",
+}
+
+
 def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
     if "" in argv:
         raise Arret("un argument est vide, sans doute une variable du terminal : redonnez-le")
 
     def refuse(message):
-        # Du message anglais d'argparse, on ne garde que ce qu'il reproche.
-        found = re.search("(?:arguments|required): (.+)|argument (.+?):", message)
-        culprit = (found[1] or found[2]) if found else "les options"
+        fault = "une option ou une valeur est de trop"
+        for english, french in REFUSALS.items():
+            found = re.fullmatch(english, message)
+            if found:
+                fault = french.format(found[1])
         typed = " ".join([Path(sys.argv[0]).name, *argv])
-        raise Arret(f"commande refusée, vérifiez {culprit} (voyez --help) : « {typed} »")
+        raise Arret(f"commande refusée, {fault} (voyez --help) : « {typed} »")
 
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
@@ -1264,7 +1275,8 @@ def show(given, journal, versions, restart):
     render = as_json if given["json"] else screen
     display(render(journal, reports, comparisons))
     if journal.plan["limite"]:
-        tell(f"Pour évaluer aussi les autres cas, avec autant de passages : {restart}")
+        passages = journal.plan["passages"]
+        tell(f"Pour évaluer aussi les autres cas, avec --passages {passages} ou plus : {restart}")
     elif any(report["impossible"] for report in reports.values()):
         tell(f"Il manque des réponses. Pour ne redemander qu'elles : {restart}")
     page = Path(__file__).with_name("outils") / "page.py"

@@ -348,7 +348,9 @@ def text_blocks(file, layouts):
                     layouts.values()
                 )  # `unexpected` met les guillemets des bouts
                 error = unexpected(row, line, either)
-                raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
+                if width in (QRELS if layouts is RUN else RUN):
+                    error = f"{error} ; a-t-on échangé un run et ses jugements ?"
+                raise Erreur(error)
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -503,14 +505,21 @@ def read_qrels(path):
     """Les jugements, {question: ensemble des documents dont la pertinence dépasse 0} ; un fichier
     de l'exercice en contient aussi."""
     qrels = {}
+    decimals = False
     for question, documents, relevances, relevant in read_blocks(path, QRELS):
         if relevances is not None:
+            decimals = decimals or any(relevance % 1 != 0 for relevance in relevances)
             relevant = [d for d, relevance in zip(documents, relevances) if relevance > 0]
         elif relevant is None:  # des prédictions n'ont ni nombres ni documents pertinents
             raise Erreur(f"{path} : --qrels attend des jugements, et non des prédictions")
         qrels[question] = qrels.get(question, frozenset()).union(relevant)
     if not qrels:
         raise Erreur(f"{path} : le fichier n'a aucun jugement")
+    if decimals:
+        warn(
+            f"{path} : ces jugements ont des décimales, comme des scores ; a-t-on échangé un run "
+            "et ses jugements ?"
+        )
     return qrels
 
 
@@ -772,11 +781,15 @@ def parse(argv):
     """Les options de la ligne de commande ; lève `Erreur`, argparse parlant anglais."""
 
     def refuse(message):
-        # Du message anglais d'argparse, on ne garde que ce qu'il reproche.
-        found = re.search("arguments: (.+)|argument (.+?):", message)
-        culprit = (found[1] or found[2]) if found else "les options"
+        fault = "une option ou une valeur est de trop"
+        unknown = re.fullmatch("unrecognized arguments: (.+)", message)
+        incomplete = re.fullmatch("argument (.+): expected .+", message)
+        if unknown:
+            fault = f"argument inconnu : {unknown[1]}"
+        elif incomplete:
+            fault = f"il manque la valeur de {incomplete[1]}"
         typed = shlex.join(["retrieval_eval.py", *argv])
-        raise Erreur(f"commande refusée, vérifiez {culprit} (voyez --help) : « {typed} »")
+        raise Erreur(f"commande refusée, {fault} (voyez --help) : « {typed} »")
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = refuse

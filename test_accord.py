@@ -406,13 +406,13 @@ class Feuille(Accord):
 
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments, fault in [
-            ([], "FEUILLE"),
-            (["a.csv", "b.csv"], "b.csv"),
-            (["a.csv", "--exportez"], "--exportez"),
-            (["a.csv", "--journal"], "--journal"),
+            ([], "il manque FEUILLE"),
+            (["a.csv", "b.csv"], "argument inconnu : b.csv"),
+            (["a.csv", "--exportez"], "argument inconnu : --exportez"),
+            (["a.csv", "--journal"], "il manque la valeur de --journal"),
         ]:
             err = self.main(accord.command, *arguments, code=2)[1]
-            self.assertIn(f"commande refusée, vérifiez {fault} (voyez --help) : « ", err)
+            self.assertIn(f"commande refusée, {fault} (voyez --help) : « ", err)
         err = self.accord("--exporter", "--nombre", "0", code=2)[1]
         self.assertIn("--nombre : un nombre entier de 1 à 9999 est attendu, et non « 0 »", err)
 
@@ -561,11 +561,9 @@ class Lecture(Accord):
         self.fill(lambda text: "6")
         self.journal_path = self.evaluate("--passages", "1", text="Autre CV n° {}")
         out, err = self.accord(code=1)
-        said = "Aucune ligne à comparer : donnez avec --journal le journal de la feuille.\n"
+        said = "Aucune ligne à comparer : donnez avec --journal le journal nommé à l'export.\n"
         self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + said)
-        self.assertIn(
-            f"car aucun résumé noté n'a leur identifiant dans {self.journal_path} : 2, 3,", err
-        )
+        self.assertIn(f"n'a leur identifiant dans {self.journal_path} : 2, 3,", err)
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 
     def test_la_meme_feuille_sert_apres_de_nouvelles_notes_du_juge(self):

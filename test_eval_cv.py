@@ -1128,6 +1128,10 @@ class FichiersRefuses(WithApi):
     def test_json_invalide_a_telle_ligne(self):
         self.assertIn("ligne 2, colonne 12", self.case_refused('[\n {"input": }'))
 
+    def test_un_texte_colle_sur_plusieurs_lignes(self):
+        err = self.case_refused('[{"input": "CV -\nAnna", "expected_focus": "x"}]')
+        self.assertIn("dans un texte, un saut de ligne doit s'écrire \\n", err)
+
     def test_json_trop_profond(self):
         self.assertIn("trop imbriqué", self.case_refused("[" * 100_000))
 
@@ -1564,7 +1568,7 @@ class Limite(WithApi):
 
     def test_la_commande_pour_faire_les_autres_est_donnee(self):
         err = self.script("--demo", "--limite", "1")[1]
-        self.assertIn(f'autres cas, avec autant de passages : "{sys.executable}"', err)
+        self.assertIn(f'autres cas, avec --passages 3 ou plus : "{sys.executable}"', err)
         self.assertIn(f'--reprendre "{self.journal()}"', err)
 
     def test_une_reponse_qui_manque_a_une_seule_version_se_reprend(self):
@@ -1577,7 +1581,7 @@ class Limite(WithApi):
     def test_reprendre_une_limite_n_est_pas_ne_redemander_que_des_notes(self):
         self.api.grade = lambda text: message("", "refusal")
         err = self.script("--limite", "1", "--passages", "1", code=1)[1]
-        self.assertIn("autres cas, avec autant de passages :", err)
+        self.assertIn("autres cas, avec --passages 1 ou plus :", err)
         self.assertNotIn("Pour ne redemander qu'elles", err)
 
     def test_autant_ou_plus_que_les_cas_n_est_pas_une_limite(self):
@@ -2046,17 +2050,17 @@ class LigneDeCommande(WithApi):
 
     def test_une_commande_refusee_est_montree_telle_que_tapee(self):
         for arguments, fault in [
-            (["--inconnu", "--demo"], "--inconnu"),
-            (["fichier.json", "--demo"], "fichier.json"),
-            (["--hel"], "--hel"),
-            (["--passage", "2"], "--passage 2"),
-            (["--cas"], "--cas"),
-            (["--prompts", "--demo"], "--prompts"),
-            (["--json=oui"], "--json"),
+            (["--inconnu", "--demo"], "argument inconnu : --inconnu"),
+            (["fichier.json", "--demo"], "argument inconnu : fichier.json"),
+            (["--hel"], "argument inconnu : --hel"),
+            (["--passage", "2"], "argument inconnu : --passage 2"),
+            (["--cas"], "il manque la valeur de --cas"),
+            (["--prompts", "--demo"], "il manque la valeur de --prompts"),
+            (["--json=oui"], "une option ou une valeur est de trop"),
         ]:
             typed = " ".join(arguments)
             err = self.refused(*arguments)
-            self.assertIn(f"commande refusée, vérifiez {fault} (voyez --help) : « ", err)
+            self.assertIn(f"commande refusée, {fault} (voyez --help) : « ", err)
             self.assertIn(f" {typed} »\n", err)
 
     def test_l_aide_est_la_documentation_du_script(self):

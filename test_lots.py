@@ -623,10 +623,10 @@ class Envoi(WithBatches):
         self.lots("--passages", "1")
         before = self.journal().read_bytes()
         path = self.journal()
-        none = "lots attendus : aucun ; reprenez ce journal sans --trouve ni --perdu\n"
+        none = "reprenez-le sans --trouve ni --perdu ; lots attendus : aucun\n"
         for declared, expected in [
-            (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7 ; {none}"),
-            (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu ; {none}"),
+            (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7, {none}"),
+            (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu, {none}"),
         ]:
             self.assertIn(f"{path} : ce journal {expected}", self.resume(*declared, code=2)[1])
         self.assertEqual(path.read_bytes(), before)
@@ -635,7 +635,15 @@ class Envoi(WithBatches):
         self.polls += [401]
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_9", code=2)[1]
-        self.assertIn("n'attend pas le lot msgbatch_9 ; lots attendus : msgbatch_0", err)
+        self.assertIn("n'attend pas le lot msgbatch_9, reprenez-le sans --trouve ni", err)
+
+    def test_un_envoi_interrompu_n_a_pas_encore_d_identifiant_a_perdre(self):
+        self.api.lose_creations = 1
+        self.lots("--passages", "1", code=2)
+        err = self.resume("--perdu", "msgbatch_0", code=2)[1]
+        self.assertIn(
+            f"ce n'est pas le lot msgbatch_0, mais un envoi, qui manque. {self.DOUBT}", err
+        )
 
     def test_un_lot_trouve_doit_exister(self):
         self.api.lose_creations = 1
@@ -688,10 +696,13 @@ class Envoi(WithBatches):
         for option in ("--trouve", "--perdu"):
             err = self.lots(option, "msgbatch_0", code=2)[1]
             self.assertIn("--trouve et --perdu vont avec --reprendre JOURNAL", err)
-            self.assertIn(f"vérifiez {option} (", self.main(lots.command, option, code=2)[1])
+            self.assertIn(
+                f"il manque la valeur de {option} (", self.main(lots.command, option, code=2)[1]
+            )
         both = ("--trouve", "a", "--perdu", "b")
         self.assertIn(
-            "commande refusée, vérifiez --perdu", self.main(lots.command, *both, code=2)[1]
+            "commande refusée, une option ou une valeur est de trop",
+            self.main(lots.command, *both, code=2)[1],
         )
         self.assertEqual(list(self.folder.iterdir()), [])
 
@@ -972,8 +983,8 @@ class GenererCas(WithApi):
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
             (["1", absent], f"dossier {absent.parent} : ce fichier ou ce dossier n'existe pas"),
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
-            (["1"], "commande refusée, vérifiez FICHIER (voyez --help) : « "),
-            ([], "commande refusée, vérifiez N, FICHIER (voyez --help) : « "),
+            (["1"], "commande refusée, il manque FICHIER (voyez --help) : « "),
+            ([], "commande refusée, il manque N, FICHIER (voyez --help) : « "),
             (["1", "a" * 300], "a : le système répond « File name too long »"),
         ]:
             out, err = self.generate(*arguments, code=2)

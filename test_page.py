@@ -205,7 +205,7 @@ class Comparaisons(Page):
         self.evaluate({"CV un": [5, 4]})
         html = self.page()
         self.assertRegex(html, r"svg \.down {[^}]*stroke-dasharray")
-        self.assertIn("en pointillé si la note baisse", html)
+        self.assertIn("pointillé si elle baisse", html)
 
     def test_la_page_dit_les_phrases_de_l_ecran(self):
         # Écarts 0, 1, 1, 1, 1, 2 : moyenne 1, écart type √0,4 = 0,632 ; Student à 5 degrés, 2,571 :
@@ -716,7 +716,9 @@ class Commande(Page):
     def test_une_option_inconnue_est_refusee(self):
         done = self.tool("--couleur", "x.jsonl")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("commande refusée, vérifiez --couleur (voyez --help) : « ", done.stderr)
+        self.assertIn(
+            "commande refusée, argument inconnu : --couleur (voyez --help) : « ", done.stderr
+        )
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "propre à Linux")
     def test_une_sortie_pleine_est_une_phrase_et_la_page_est_ecrite(self):

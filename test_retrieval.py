@@ -709,7 +709,7 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "vérifiez --inconnu (voyez --help) : « retrieval_eval.py --inconnu »\n"
+        dit = "argument inconnu : --inconnu (voyez --help) : « retrieval_eval.py --inconnu »\n"
         self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
@@ -884,15 +884,21 @@ class Erreurs(AvecFichiers):
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
         self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
         self.refuse(
-            "commande refusée, vérifiez --inconnu a b (voyez --help) : «",
+            "commande refusée, argument inconnu : --inconnu a b (voyez --help) : «",
             exercice,
             "--inconnu",
             "a b",
         )
         self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
-        self.refuse("commande refusée, vérifiez --k (voyez --help) : «", exercice, "--k")
-        self.refuse("commande refusée, vérifiez --json (voyez --help) : «", exercice, "--json=1")
-        self.refuse("commande refusée, vérifiez --js (voyez", exercice, "--js")
+        self.refuse(
+            "commande refusée, il manque la valeur de --k (voyez --help) : «", exercice, "--k"
+        )
+        self.refuse(
+            "commande refusée, une option ou une valeur est de trop (voyez --help) : «",
+            exercice,
+            "--json=1",
+        )
+        self.refuse("commande refusée, argument inconnu : --js (voyez", exercice, "--js")
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):
@@ -953,6 +959,18 @@ class Erreurs(AvecFichiers):
         err = self.script(self.file("q", {"é" * 61: 1}), code=2)[1]
         self.assertIn("« " + "é" * 59 + "… »", err)
         self.assertIn("« " + "é" * 60 + " »", self.script(self.file("q", {"é" * 60: 1}), code=2)[1])
+
+    def test_un_run_pris_pour_des_jugements_se_voit_a_ses_decimales(self):
+        dit = "a-t-on échangé un run et ses jugements ?"
+        run = self.file("run", {"q1": {"a": 9.5, "b": 3}})
+        qrels = self.file("qrels", {"q1": {"a": 1, "b": 0}})
+        self.assertIn(dit, self.script(qrels, "--qrels", run)[1])
+        self.assertNotIn(dit, self.script(run, "--qrels", qrels)[1])
+        trec = self.file("trec", RUNS["TREC"])
+        self.refuse(dit, qrels, "--qrels", trec)
+        self.refuse(dit, self.file("qrels.trec", QRELS["TREC"]), "--qrels", qrels)
+        autre = self.script(self.file("texte", "ni l'un ni l'autre format"), code=2)[1]
+        self.assertNotIn(dit, autre)
 
     def test_un_nom_lisible_est_cite_tel_quel(self):
         err = self.script(self.file("q", {"C:\\l'été": 1}), code=2)[1]

@@ -221,8 +221,8 @@ def read_sheet(path, graded, journal):
             row.human = marks
     if unknown:
         eval_cv.tell(
-            f"{path} : lignes ignorées, car aucun résumé noté n'a leur identifiant dans "
-            f"{journal.path} : {', '.join(unknown)} ; si la feuille vient d'un autre journal, "
+            f"{path} : lignes ignorées, car aucun résumé que le juge a noté n'a leur identifiant "
+            f"dans {journal.path} : {', '.join(unknown)} ; si la feuille vient d'un autre journal, "
             "donnez-le avec --journal"
         )
     return [row for row in graded.values() if row.human], skipped
@@ -389,7 +389,10 @@ def screen(report, marked):
     if not report["n"] and report["skipped"]:
         return [*lines, "Notez les résumés, enregistrez la feuille, puis relancez cette commande."]
     if not report["n"]:
-        return [*lines, "Aucune ligne à comparer : donnez avec --journal le journal de la feuille."]
+        return [
+            *lines,
+            "Aucune ligne à comparer : donnez avec --journal le journal nommé à l'export.",
+        ]
     lines += ["", TABLE.format(*TITLES)]
     biased = []
     for name, found in report["criteria"].items():

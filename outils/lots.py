@@ -252,9 +252,12 @@ def declare(path, trouve=None, perdu=None):
     journal = eval_cv.load_journal(path)
     batch_id = perdu or UNKNOWN  # --trouve donne son identifiant à un lot qui n'en avait pas
     if batch_id not in journal.batches:
-        names = ", ".join(journal.batches) or "aucun ; reprenez ce journal sans --trouve ni --perdu"
+        if UNKNOWN in journal.batches:
+            raise Arret(f"{path} : ce n'est pas le lot {perdu}, mais un envoi, qui manque. {DOUBT}")
+        names = ", ".join(journal.batches) or "aucun"
         wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
-        raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names}")
+        advice = "reprenez-le sans --trouve ni --perdu"
+        raise Arret(f"{path} : ce journal {wanted}, {advice} ; lots attendus : {names}")
     if trouve:
         check_batch(trouve, journal.batches[UNKNOWN])
         name_batch(journal, trouve)

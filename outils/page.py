@@ -37,8 +37,8 @@ INTRODUCTION = (
 HOW_TO_READ = (
     "Seuls les cas notés dans les deux versions sont comparés ; l'intervalle, s'il y en a un, "
     "réunit les écarts moyens compatibles avec ces cas. Ci-dessous, chaque cas est un trait, qui "
-    "va de sa note en V1 à sa note dans l'autre version, en pointillé si la note baisse ; le trait "
-    "large est celui de la moyenne."
+    "va de sa note en V1 à sa note dans l'autre version : vert si la note monte, rouge et en "
+    "pointillé si elle baisse, gris si elle ne change pas ; le trait large est celui de la moyenne."
 )
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
