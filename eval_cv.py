@@ -201,7 +201,7 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après un 429 ou 529
     except Exception as error:
-        client.unfinished = error  # le client inachevé, s'il était détruit, afficherait une erreur
+        client.unfinished = error  # sa trace garde le client inachevé : détruit, il se plaindrait
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, le SDK répond « {masked(error)} »") from None
 
@@ -612,6 +612,7 @@ def compare(old_passes, new_passes):
     worst = changes_between(case_means(old_passes, HIGHEST), case_means(new_passes, LOWEST))
     best = changes_between(case_means(old_passes, LOWEST), case_means(new_passes, HIGHEST))
     goal_met = not missed(changes)
+    bounds_met = [not missed(worst), not missed(best)]
     return {
         "cases": len(common),
         "before": averages(old_means),
@@ -623,7 +624,7 @@ def compare(old_passes, new_passes):
         "goal_met": goal_met,
         "by_case": by_case,
         "difference_bounds": [worst["moyenne"], best["moyenne"]],
-        "goal_certain": all((not missed(bound)) == goal_met for bound in (worst, best)),
+        "goal_certain": bounds_met == [goal_met, goal_met],
     }
 
 
@@ -829,7 +830,7 @@ class Journal:
     - {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} (outils/lots.py)."""
 
     path: Path  # None tant que le fichier n'existe pas
-    plan: dict = None  # celui de la dernière ligne "run"
+    plan: dict = None  # sa dernière ligne "run", que remplace ce que demande la commande
     grid: tuple = None  # le prompt du juge et le schéma de cette ligne
     answers: dict = field(default_factory=dict)  # {clé d'un appel: sa dernière ligne}
     batches: dict = field(default_factory=dict)  # {lot dont on attend les résultats: ses requêtes}
@@ -852,8 +853,8 @@ def count_message(journal, asked, message):
             journal.usage[name] += usage[name]
     served = message.get("model")
     others = journal.served.get(asked, [])
-    names = isinstance(asked, str) and isinstance(served, str)
-    if names and served not in (asked, *others):
+    comparable = isinstance(asked, str) and isinstance(served, str)
+    if comparable and served not in (asked, *others):
         journal.served[asked] = [*others, served]
 
 
@@ -1216,8 +1217,8 @@ def restart_command(journal, own_ask):
 
 
 def open_journal(given, own_ask):
-    """Le journal d'une commande, repris ou à créer, avec le plan à suivre ; puis vrai si ce plan,
-    ou la grille, sont à y écrire."""
+    """Le journal repris, ou à créer, dont le plan devient celui de la commande ; puis vrai si ce
+    plan, ou la grille, sont à y écrire."""
     journal = load_journal(given["reprendre"]) if "reprendre" in given else Journal(None)
     if own_ask and journal.plan is None:  # le nom de la fonction tient lieu de nom de modèle
         given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
@@ -1276,7 +1277,8 @@ def show(given, journal, versions, restart):
     display(render(journal, reports, comparisons))
     if journal.plan["limite"]:
         passages = journal.plan["passages"]
-        tell(f"Pour évaluer aussi les autres cas, avec --passages {passages} ou plus : {restart}")
+        more = f"passages : {passages} ; --passages N en fait plus"
+        tell(f"Pour évaluer aussi les autres cas ({more}) : {restart}")
     elif any(report["impossible"] for report in reports.values()):
         tell(f"Il manque des réponses. Pour ne redemander qu'elles : {restart}")
     page = Path(__file__).with_name("outils") / "page.py"

@@ -36,8 +36,9 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     JSON                   {"q1": {"d2": 1}}
 
 Un score plus grand est meilleur ; à score égal (en simple précision), les documents sont rangés par
-identifiant décroissant, comme dans trec_eval. Les lignes d'une question doivent se suivre. Toutes
-les questions jugées comptent, même absentes du run ; une question du run sans jugement est écartée.
+identifiant décroissant, comme dans trec_eval. Dans un run, les lignes d'une question se suivent.
+Toutes les questions jugées comptent, même absentes du run ; une question du run sans jugement est
+écartée.
 Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement (écartées), et
 celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour 0) ; la profondeur
 est le plus grand nombre de documents d'une question.

@@ -1568,7 +1568,9 @@ class Limite(WithApi):
 
     def test_la_commande_pour_faire_les_autres_est_donnee(self):
         err = self.script("--demo", "--limite", "1")[1]
-        self.assertIn(f'autres cas, avec --passages 3 ou plus : "{sys.executable}"', err)
+        self.assertIn(
+            f'autres cas (passages : 3 ; --passages N en fait plus) : "{sys.executable}"', err
+        )
         self.assertIn(f'--reprendre "{self.journal()}"', err)
 
     def test_une_reponse_qui_manque_a_une_seule_version_se_reprend(self):
@@ -1581,7 +1583,7 @@ class Limite(WithApi):
     def test_reprendre_une_limite_n_est_pas_ne_redemander_que_des_notes(self):
         self.api.grade = lambda text: message("", "refusal")
         err = self.script("--limite", "1", "--passages", "1", code=1)[1]
-        self.assertIn("autres cas, avec --passages 1 ou plus :", err)
+        self.assertIn("autres cas (passages : 1 ;", err)
         self.assertNotIn("Pour ne redemander qu'elles", err)
 
     def test_autant_ou_plus_que_les_cas_n_est_pas_une_limite(self):

@@ -642,7 +642,7 @@ class Envoi(WithBatches):
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_0", code=2)[1]
         self.assertIn(
-            f"ce n'est pas le lot msgbatch_0, mais un envoi, qui manque. {self.DOUBT}", err
+            f"ce n'est pas ce lot qu'il attend, mais la fin d'un envoi. {self.DOUBT}", err
         )
 
     def test_un_lot_trouve_doit_exister(self):

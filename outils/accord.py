@@ -106,7 +106,8 @@ def draw(graded, version_count, number):
             groups += enumerate(zip(*by_version.values()))
     rng.shuffle(groups)
     groups.sort(key=lambda group: group[0])  # tri stable : les n = 0 d'abord, dans l'ordre tiré
-    drawn = [row for _, rows in groups[: max(1, number // version_count)] for row in rows]
+    kept = groups[: max(1, number // version_count)]
+    drawn = [row for _, rows in kept for row in rows]
     rng.shuffle(drawn)
     return drawn
 
@@ -161,7 +162,8 @@ def read_lines(path):
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
     with system_errors(path), open(path, encoding=ENCODING) as file:
         try:
-            separator = max(";,\t", key=file.readline().count)
+            titles = file.readline()
+            separator = max(";,\t", key=titles.count)  # le plus fréquent dans l'en-tête
             file.seek(0)
             header, *lines = list(csv.reader(file, delimiter=separator, strict=True)) or [[]]
         except (UnicodeDecodeError, csv.Error):

@@ -110,7 +110,7 @@ def command(argv):
     count = eval_cv.whole_number("N", options.count)
     path = Path(os.path.realpath(options.file))
     with eval_cv.system_errors(path):
-        path.exists()  # un nom trop long, par exemple, ne peut pas exister
+        path.exists()  # lève OSError si le nom est trop long, par exemple
     with eval_cv.system_errors(f"dossier {path.parent}"), tempfile.TemporaryFile(dir=path.parent):
         pass  # on peut écrire dans ce dossier : à savoir avant de payer
     start = len(eval_cv.load_cases(path)) if path.exists() else 0

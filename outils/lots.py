@@ -70,7 +70,7 @@ def known_or_waiting(journal, waiting, received, version, passage, params):
     key = eval_cv.call_key(version, passage, params)
     try:
         return eval_cv.known_answer(journal, version, passage, params)
-    except Impossible:
+    except Impossible:  # pas de réponse, ou une réponse inutilisable
         if key in received:
             raise
     waiting[key] = {"version": version, "pass": passage, "request": params}
@@ -123,13 +123,15 @@ def create_batch(journal, requests):
 
 
 def check_batch(batch_id, requests):
-    """Lève `Arret` si l'API ne connaît pas ce lot, ou si ce n'est pas celui de ces requêtes."""
+    """Lève `Arret` si l'API ne connaît pas ce lot, s'il n'a pas le même nombre de requêtes ou si,
+    fini, il n'a aucune de celles-ci."""
     batches = eval_cv.client().with_options(max_retries=1, timeout=60).messages.batches
     try:
         batch = batches.retrieve(batch_id)
         same = sum(vars(batch.request_counts).values()) == len(requests)
         if same and batch.processing_status == "ended":
-            same = any(item.custom_id in requests for item in batches.results(batch_id))
+            results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
+            same = any(item.custom_id in requests for item in results)
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
@@ -253,7 +255,9 @@ def declare(path, trouve=None, perdu=None):
     batch_id = perdu or UNKNOWN  # --trouve donne son identifiant à un lot qui n'en avait pas
     if batch_id not in journal.batches:
         if UNKNOWN in journal.batches:
-            raise Arret(f"{path} : ce n'est pas le lot {perdu}, mais un envoi, qui manque. {DOUBT}")
+            raise Arret(
+                f"{path} : ce n'est pas ce lot qu'il attend, mais la fin d'un envoi. {DOUBT}"
+            )
         names = ", ".join(journal.batches) or "aucun"
         wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
         advice = "reprenez-le sans --trouve ni --perdu"
@@ -279,7 +283,7 @@ def command(argv):
         raise Arret(f"--demo : {NO_DEMO}")
     if vars(declared):
         if "reprendre" in given:
-            eval_cv.open_journal(given, None)  # les autres options d'abord : qu'elles soient bonnes
+            eval_cv.open_journal(given, None)  # une option fausse ne doit rien déclarer au journal
         declare(given.get("reprendre"), **vars(declared))
     return eval_cv.command(others, evaluate_journal=in_batches)
 

@@ -108,8 +108,8 @@ FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}
 
 
 def french(text, *quoted):
-    """Une de nos phrases, échappée, avec la virgule et les espaces du français sauf dans ce qu'elle
-    cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
+    """Une de nos phrases, échappée, dans la typographie du français (voir FRENCH), sauf dans ce
+    qu'elle cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
     citation = "|".join([*map(re.escape, filter(None, quoted)), "(?<=« ).*?(?= »)"])
 
     def typeset(found):
@@ -185,7 +185,7 @@ def comparison_section(second, results):
 
 @dataclass
 class CaseRow:
-    """Un cas de la page : ce qu'en montrent le tableau et, s'il y en a, les détails."""
+    """Un cas de la page : ce qu'en montrent le tableau et le détail."""
 
     number: int
     case: dict  # {"input": "le CV", "expected_focus": …}
@@ -382,6 +382,7 @@ def command(argv):
         raise Arret(f"{path} : la page prendrait ce nom, renommez le journal en .jsonl")
     draft = target.with_suffix(".html.tmp")  # la page précédente reste entière jusqu'au bout
     with system_errors(draft):
+        draft.touch(0o600)  # lisible de vous seul, jusqu'à recevoir les droits du journal
         draft.write_text(content, encoding="utf-8", errors="replace")  # pour les emojis coupés
         shutil.copymode(path, draft)  # qui ne peut pas lire le journal ne lit pas la page
     with system_errors(target):
