@@ -38,10 +38,9 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
 Un score plus grand est meilleur ; à score égal (en simple précision), les documents sont rangés par
 identifiant décroissant, comme dans trec_eval. Dans un run, les lignes d'une question se suivent.
 Toutes les questions jugées comptent, même absentes du run ; une question du run sans jugement est
-écartée.
-Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement (écartées), et
-celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour 0) ; la profondeur
-est le plus grand nombre de documents d'une question.
+écartée. Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement
+(écartées), et celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour
+0) ; la profondeur est le plus grand nombre de documents d'une question.
 
 Codes de sortie : 0, le bilan est affiché ; 2, une commande ou un fichier est incorrect, ou la
 sortie est impossible ; 130, le programme a été interrompu.
