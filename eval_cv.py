@@ -177,7 +177,7 @@ def check_settings():
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
-            fault = "est vide, ou contient un caractère qu'une clé n'a pas (espace, accent…)"
+            fault = "est vide, ou contient un caractère qu'une clé n'a pas, espace ou accent"
             raise Arret(f"{name} {fault} : recopiez la clé")
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller

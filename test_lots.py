@@ -623,10 +623,10 @@ class Envoi(WithBatches):
         self.lots("--passages", "1")
         before = self.journal().read_bytes()
         path = self.journal()
-        none = "reprenez-le sans --trouve ni --perdu ; lots attendus : aucun\n"
+        none = "lots attendus : aucun ; corrigez l'identifiant, ou reprenez-le sans --trouve ni"
         for declared, expected in [
-            (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7, {none}"),
-            (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu, {none}"),
+            (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7 ; {none}"),
+            (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu ; {none}"),
         ]:
             self.assertIn(f"{path} : ce journal {expected}", self.resume(*declared, code=2)[1])
         self.assertEqual(path.read_bytes(), before)
@@ -635,7 +635,7 @@ class Envoi(WithBatches):
         self.polls += [401]
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_9", code=2)[1]
-        self.assertIn("n'attend pas le lot msgbatch_9, reprenez-le sans --trouve ni", err)
+        self.assertIn("n'attend pas le lot msgbatch_9 ; lots attendus : msgbatch_0 ; corrigez", err)
 
     def test_un_envoi_interrompu_n_a_pas_encore_d_identifiant_a_perdre(self):
         self.api.lose_creations = 1
@@ -992,6 +992,12 @@ class GenererCas(WithApi):
             self.assertEqual(out, "")
         self.assertEqual(Path(wrong).read_text(), "[1]")
         self.assertEqual(self.api.requests, [])
+
+    def test_un_prompt_dont_les_accolades_ne_vont_pas_aux_axes_est_refuse(self):
+        for prompt in ("{} " * 4, "{nom} {} {} {}", "{"):
+            with patch.object(generer_cas, "PROMPT_CASE", prompt):
+                err = self.generate("1", self.path, code=2)[1]
+            self.assertIn("dans PROMPT_CASE, il faut un {} par liste d'AXES", err)
 
     def test_une_cle_refusee_se_sait_avant_tout_appel(self):
         self.api.models = (401, error("authentication_error", "non"))

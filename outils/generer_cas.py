@@ -108,6 +108,11 @@ def command(argv):
     parser.add_argument("--modele", default=eval_cv.MODEL)
     options = parser.parse_args(argv)
     count = eval_cv.whole_number("N", options.count)
+    try:
+        PROMPT_CASE.format(*AXES)
+    except (IndexError, KeyError, ValueError):
+        fault = "il faut un {} par liste d'AXES, et aucune autre accolade"
+        raise Arret(f"dans PROMPT_CASE, {fault}") from None
     path = Path(os.path.realpath(options.file))
     with eval_cv.system_errors(path):
         path.exists()  # lève OSError si le nom est trop long, par exemple

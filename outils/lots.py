@@ -260,8 +260,8 @@ def declare(path, trouve=None, perdu=None):
             )
         names = ", ".join(journal.batches) or "aucun"
         wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
-        advice = "reprenez-le sans --trouve ni --perdu"
-        raise Arret(f"{path} : ce journal {wanted}, {advice} ; lots attendus : {names}")
+        advice = "corrigez l'identifiant, ou reprenez-le sans --trouve ni --perdu"
+        raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names} ; {advice}")
     if trouve:
         check_batch(trouve, journal.batches[UNKNOWN])
         name_batch(journal, trouve)
