@@ -1124,26 +1124,29 @@ def verify_access():
 
 def with_progress(ask, to_do):
     """Une fonction comme `ask`, qui montre l'avancement au terminal : 17/36 réponses, 2 manquantes.
-    Une réponse inutilisable manque aussi."""
+    Une réponse inutilisable manque aussi, et un résumé compte alors pour deux : sa notation ne sera
+    pas demandée."""
     counts = {"received": 0, "missing": 0}
 
-    def count(kind):
+    def count(kind, calls):
         with LOCK, suppress(OSError):  # un terminal fermé ne doit pas faire perdre la réponse
-            counts[kind] += 1
+            counts[kind] += calls
             plural = "s" if counts["missing"] > 1 else ""
             line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquante{plural}"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
         kind = "missing"
+        calls = 1 if is_grading(params) else 2
         try:
             answer = ask(params)
             with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
                 check_answer(params, answer)
                 kind = "received"
+                calls = 1
             return answer
         finally:
-            count(kind)
+            count(kind, calls)
 
     return ask_and_count
 

@@ -1866,10 +1866,10 @@ class Avancement(WithApi):
         steps = self.steps(self.watched(lambda params: next(answers)))
         self.assertEqual(steps, ["1/4, 0", "1/4, 1", "2/4, 1", "3/4, 1"])
 
-    def test_un_resume_inutilisable_manque(self):
+    def test_un_resume_inutilisable_compte_pour_deux(self):
         answers = iter(["", SUMMARY, json.dumps(GOOD)])  # il ne sera pas noté
         steps = self.steps(self.watched(lambda params: next(answers)))
-        self.assertEqual(steps, ["0/4, 1", "1/4, 1", "2/4, 1"])
+        self.assertEqual(steps, ["0/4, 2", "1/4, 2", "2/4, 2"])
 
     def test_un_appel_qui_echoue_manque(self):
         def ask(params):
@@ -1877,7 +1877,7 @@ class Avancement(WithApi):
                 raise eval_cv.Impossible("coupé")
             return SUMMARY
 
-        self.assertEqual(self.steps(self.watched(ask)), ["0/4, 1", "1/4, 1", "1/4, 2"])
+        self.assertEqual(self.steps(self.watched(ask)), ["0/4, 2", "1/4, 2", "1/4, 3"])
 
     def test_d_abord_combien_d_appels_a_faire_et_de_reponses_au_journal(self):
         text = self.watched(model)

@@ -161,6 +161,15 @@ class Tableau(Page):
 
 
 class BeaucoupDeCas(Page):
+    def test_le_tableau_range_les_cas_selon_toutes_les_comparaisons(self):
+        # Écarts : 0 et +1 ; −5 et 0 (perdu si seule la dernière comparaison comptait) ; 0 et +3.
+        self.evaluate({"CV un": [5, 5, 6], "CV deux": [7, 2, 7], "CV trois": [4, 4, 7]})
+        html = self.page()
+        self.assertEqual([row[0] for row in self.table(html)[1:]], ["2", "1", "3"])
+        self.assertEqual(re.findall('href="#(cas-.*?)"', html), ["cas-2", "cas-1", "cas-3"])
+        titles = texts("<h3 id=.*?>(.*?)</h3>", html)
+        self.assertEqual(titles, ["Cas n° 1", "Cas n° 2", "Cas n° 3"])
+
     def test_tous_les_cas_sont_detailles_et_dessines(self):
         cases = [{"input": f"CV n° {n}", "expected_focus": "x"} for n in range(302)]
         self.script("--demo", "--passages", "1", "--cas", self.cases(cases))

@@ -132,14 +132,14 @@ def check_batch(batch_id, requests):
         if same and batch.processing_status == "ended":
             results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
             same = any(item.custom_id in requests for item in results)
+        if same:
+            return
+        cause = "ce lot contient d'autres requêtes, cherchez-en un autre"
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
             cause = "l'API ne connaît pas ce lot, recopiez son identifiant"
-        raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.") from None
-    if not same:
-        cause = "ce lot contient d'autres requêtes, cherchez-en un autre"
-        raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.")
+    raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.")
 
 
 def send(journal, waiting, received):
@@ -247,11 +247,9 @@ def in_batches(journal, ask):
         send(journal, waiting, received)
 
 
-def declare(path, trouve=None, perdu=None):
+def declare(journal, trouve=None, perdu=None):
     """Note au journal qu'un lot est trouvé, ou perdu ; lève `Arret` s'il ne l'attendait pas."""
-    if path is None:
-        raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
-    journal = eval_cv.load_journal(path)
+    path = journal.path
     batch_id = perdu or UNKNOWN  # --trouve donne son identifiant à un lot qui n'en avait pas
     if batch_id not in journal.batches:
         if UNKNOWN in journal.batches:
@@ -282,9 +280,10 @@ def command(argv):
     if given["demo"]:
         raise Arret(f"--demo : {NO_DEMO}")
     if vars(declared):
-        if "reprendre" in given:
-            eval_cv.open_journal(given, None)  # une option fausse ne doit rien déclarer au journal
-        declare(given.get("reprendre"), **vars(declared))
+        if "reprendre" not in given:
+            raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
+        journal, _ = eval_cv.open_journal(given, None)  # une option fausse ne doit rien déclarer
+        declare(journal, **vars(declared))
     return eval_cv.command(others, evaluate_journal=in_batches)
 
 
