@@ -787,7 +787,7 @@ def load_cases(path):
     with system_errors(path):
         text = Path(path).read_text(encoding="utf-8-sig")
     try:
-        cases = json.loads(text)
+        cases = json.loads(text.rstrip())  # une erreur est alors sur une ligne qui se voit
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
         advice = "vérifiez à cet endroit les virgules, les guillemets et les crochets"
@@ -921,11 +921,15 @@ def keep(journal, record):
     """Ajoute une ligne à un journal, au fichier puis en mémoire."""
     # `__dict__` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
     line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
-    with LOCK, system_errors(journal.path), open(journal.path, "ab") as file:
+    stored = json.loads(line)
+    with system_errors(journal.path), open(journal.path, "ab") as file:
         start = "\n" if file.tell() else ""  # d'abord, car la ligne précédente est peut-être coupée
         # Une moitié d'emoji devient "\ud83d", que JSON sait relire.
-        file.write((start + line).encode("utf-8", "backslashreplace"))
-        read_record(journal, json.loads(line))
+        data = (start + line).encode("utf-8", "backslashreplace")
+        with LOCK:  # pris ici seulement : ouvrir et fermer le fichier est plus long qu'y écrire
+            file.write(data)
+            file.flush()
+            read_record(journal, stored)
 
 
 def as_message(data):
@@ -939,10 +943,10 @@ def check_answer(params, answer):
     read(answer)
 
 
-def known_answer(journal, version, passage, params):
-    """La réponse d'un appel, d'après le seul journal ; lève `Impossible` si elle est inutilisable,
-    `PasDemande` s'il n'en a pas."""
-    record = journal.answers.get(call_key(version, passage, params))
+def known_answer(journal, key, params):
+    """La réponse du journal à un appel (`key` : sa clé, voir `call_key`) ; lève `Impossible` si
+    elle est inutilisable, `PasDemande` s'il n'en a pas."""
+    record = journal.answers.get(key)
     if record is None:
         raise PasDemande
     if "message" not in record:
@@ -954,8 +958,9 @@ def known_answer(journal, version, passage, params):
 
 def answer_once(journal, ask, version, passage, params):
     """La réponse du journal si elle est utilisable ; sinon, celle d'`ask`, écrite aussitôt."""
+    key = call_key(version, passage, params)
     try:
-        return known_answer(journal, version, passage, params)
+        return known_answer(journal, key, params)
     except Impossible:  # pas de réponse, ou une réponse inutilisable
         pass
     record = {"version": version, "pass": passage, "request": params}
@@ -965,7 +970,7 @@ def answer_once(journal, ask, version, passage, params):
         keep(journal, {**record, "cause": str(cause)})
         raise
     keep(journal, {**record, "message": answer})
-    return known_answer(journal, version, passage, params)  # lue comme elle le sera à la reprise
+    return known_answer(journal, key, params)  # lue comme elle le sera à la reprise
 
 
 def run_plan(plan, call):
@@ -978,7 +983,11 @@ def run_plan(plan, call):
 
 def reread(journal):
     """Ce que rend `run_versions`, d'après le seul journal : aucun appel n'est fait."""
-    return run_plan(journal.plan, partial(known_answer, journal))
+
+    def call(version, passage, params):
+        return known_answer(journal, call_key(version, passage, params), params)
+
+    return run_plan(journal.plan, call)
 
 
 def evaluate_directly(journal, ask):

@@ -344,13 +344,11 @@ def text_blocks(file, layouts):
         if width is None:
             width = len(columns)
             if width not in layouts:
-                either = " » ou « ".join(
-                    layouts.values()
-                )  # `unexpected` met les guillemets des bouts
-                error = unexpected(row, line, either)
-                if width in (QRELS if layouts is RUN else RUN):
-                    error = f"{error} ; a-t-on échangé un run et ses jugements ?"
-                raise Erreur(error)
+                error = unexpected(row, line, *layouts.values())
+                other_layouts = QRELS if layouts is RUN else RUN
+                if width in other_layouts:
+                    raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
+                raise error
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -398,10 +396,11 @@ def without_ranks(block):
     return Block(block.question, block.documents)
 
 
-def unexpected(row, line, expected):
-    """L'erreur d'une ligne qui n'est pas celle qu'on attendait."""
+def unexpected(row, line, *expected):
+    """L'erreur d'une ligne qui n'a aucune des formes attendues."""
+    forms = " ou ".join(f"« {form} »" for form in expected)
     found = quoted(decoded(line, row).strip())
-    return Erreur(f"ligne {row} : « {expected} » est attendu, et non {found} ; voyez --help")
+    return Erreur(f"ligne {row} : {forms} est attendu, et non {found} ; voyez --help")
 
 
 def decoded(text, row):
@@ -434,7 +433,7 @@ def prediction_blocks(file):
 def json_blocks(file):
     """Les blocs d'un fichier JSON : un fichier de l'exercice, un run ou des jugements."""
     try:
-        content = file.read().decode()
+        content = file.read().decode().rstrip()  # une erreur est alors sur une ligne qui se voit
         data = json.loads(content, object_pairs_hook=unique, **AS_TEXT)
     except UnicodeDecodeError:
         raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
@@ -606,21 +605,22 @@ def read_answers(path, qrels):
 
 
 def look_of(scores):
-    """L'allure des scores d'une question, du premier document du fichier au dernier : "baisse",
-    comme il se doit, "égaux", ou "hausse" sinon, comme des distances ; "" s'il y en a moins de
-    deux."""
+    """L'allure des scores d'une question, d'après le premier et le dernier du fichier :
+    "décroissants", comme il se doit, "égaux", si tous le sont, ou "croissants", comme des
+    distances ; "" s'il y en a moins de deux."""
     if scores is None or len(scores) < 2:
         return ""
     if scores[0] > scores[-1]:
-        return "baisse"
-    return "égaux" if min(scores) == max(scores) else "hausse"
+        return "décroissants"
+    return "égaux" if min(scores) == max(scores) else "croissants"
 
 
 def warn_about_scores(path, looks):
-    """Avertit si, d'après les allures de ses questions (voir `look_of`), aucune n'est en baisse."""
-    if "baisse" in looks:
+    """Avertit si les scores d'aucune question ne sont décroissants (`looks` : leurs allures, selon
+    `look_of`)."""
+    if "décroissants" in looks:
         return
-    if "hausse" in looks:
+    if "croissants" in looks:
         warn(
             f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
             "dernier ; ces nombres sont-ils des distances ? Un score plus grand doit être "

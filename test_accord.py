@@ -41,7 +41,7 @@ class Agreement(unittest.TestCase):
 
     def agreement(self, *rows, name="exactitude"):
         marked = [
-            SimpleNamespace(case=case, human={name: yours}, judge={name: judge})
+            SimpleNamespace(case_number=case, human={name: yours}, judge={name: judge})
             for case, yours, judge in rows
         ]
         return accord.agreement(marked, name)
@@ -58,10 +58,10 @@ class Agreement(unittest.TestCase):
         self.assertEqual(found["within_one"], 0.67)  # deux sur trois
 
     def test_un_resume_que_vous_n_avez_pas_note_sur_ce_critere_n_y_compte_pas(self):
-        marked = [SimpleNamespace(case=0, human={"concision": 1}, judge={"exactitude": 9})]
+        marked = [SimpleNamespace(case_number=0, human={"concision": 1}, judge={"exactitude": 9})]
         for case, yours, judge in ((1, 5, 6), (2, 6, 8), (3, 7, 7)):
             marks = {"human": {"exactitude": yours}, "judge": {"exactitude": judge}}
-            marked.append(SimpleNamespace(case=case, **marks))
+            marked.append(SimpleNamespace(case_number=case, **marks))
         found = accord.agreement(marked, "exactitude")
         self.assertEqual((found["n"], found["cases"], found["absolute_gap"]), (3, 3, 1))
         # Carré moyen des écarts : (1 + 4 + 0)/3. Au hasard : 1, 9, 4, 0, 4, 1, 1, 1 et 0, soit

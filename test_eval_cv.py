@@ -1128,6 +1128,10 @@ class FichiersRefuses(WithApi):
     def test_json_invalide_a_telle_ligne(self):
         self.assertIn("ligne 2, colonne 12", self.case_refused('[\n {"input": }'))
 
+    def test_json_coupe_a_la_fin_de_sa_derniere_ligne(self):
+        content = '[{"input": "a", "expected_focus": "b"}\n'
+        self.assertIn("ligne 1, colonne 39", self.case_refused(content))
+
     def test_un_texte_colle_sur_plusieurs_lignes(self):
         err = self.case_refused('[{"input": "CV -\nAnna", "expected_focus": "x"}]')
         self.assertIn("dans un texte, un saut de ligne doit s'écrire \\n", err)

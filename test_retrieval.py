@@ -847,6 +847,8 @@ class Erreurs(AvecFichiers):
         self.refuse_run({"q1": {"a": None}}, f"{attendu} « None » pour « a »")
         self.refuse_run({"q1": ["a"]}, attendu)
         self.refuse_run('{"a":\n }', "run : le JSON est invalide à la ligne 2, colonne 2")
+        # Coupé, il l'est à la fin de sa dernière ligne, et non à la suivante, qui est vide.
+        self.refuse_run('{"a": 1\n', "run : le JSON est invalide à la ligne 1, colonne 8")
         self.refuse_run('{"q": {"a": 1}, "q": {"a": 2}}', "run : la clé « q » est répétée")
         self.refuse_run('{"a":' * 100_000, "run : le JSON est trop imbriqué")
 

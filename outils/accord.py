@@ -57,7 +57,7 @@ class Row:
 
     id: str  # "id3f0c81e22b9a"
     version: str  # "V1"
-    case: int  # le numéro du cas
+    case_number: int  # à partir de 1
     result: dict  # ce que rend `eval_cv.run_test_case`
     judge: dict  # {"exactitude": 9, …, "moyenne": 7.666…}
     human: dict = None  # vos notes, sans "moyenne" s'il y manque un critère
@@ -80,7 +80,7 @@ def graded_rows(results):
     graded = {}
     for version, passes in results.items():
         for one_pass in passes:
-            for case, result in enumerate(one_pass, 1):
+            for case_number, result in enumerate(one_pass, 1):
                 if result["notes"] is None:
                     continue
                 content = json.dumps([version, result["case"]["input"], result["summary"]])
@@ -88,7 +88,7 @@ def graded_rows(results):
                 key = "id" + digest[:12]  # sans « id », un tableur pourrait y voir un nombre
                 judge = {name: result["notes"][name] for name in CRITERIA}
                 judge["moyenne"] = fmean(judge.values())  # sans arrondi
-                graded.setdefault(key, Row(key, version, case, result, judge))
+                graded.setdefault(key, Row(key, version, case_number, result, judge))
     return graded
 
 
@@ -98,7 +98,7 @@ def draw(graded, version_count, number):
     rng = random.Random(0)
     cases = {}  # {3: {"V1": [une ligne par résumé différent], "V2": …}}
     for row in graded:
-        by_version = cases.setdefault(row.case, {})
+        by_version = cases.setdefault(row.case_number, {})
         by_version.setdefault(row.version, []).append(row)
     groups = []  # [(n, (une ligne de V1, une de V2)), …] : les n-ièmes résumés d'un cas, dès 0
     for by_version in cases.values():
@@ -137,7 +137,7 @@ def export(path, journal, results, number):
             f'le journal avec python3 eval_cv.py --reprendre "{journal.path}"'
         )
     write_sheet(path, drawn)
-    cases = len({row.case for row in drawn})
+    cases = len({row.case_number for row in drawn})
     again = f'"{sys.executable}" "{sys.argv[0]}" "{path}" --journal "{journal.path}"'
     lines = [f"{path} : feuille créée ; résumés à noter : {len(drawn)} ; cas différents : {cases}"]
     if cases < eval_cv.FEWEST:
@@ -240,8 +240,8 @@ def means_by_case(marked, name):
     judge = {}
     for row in marked:
         if name in row.human:
-            human.setdefault(row.case, []).append(row.human[name])
-            judge.setdefault(row.case, []).append(row.judge[name])
+            human.setdefault(row.case_number, []).append(row.human[name])
+            judge.setdefault(row.case_number, []).append(row.judge[name])
     return [{case: fmean(values) for case, values in marks.items()} for marks in (human, judge)]
 
 
@@ -378,7 +378,7 @@ def disagreement_lines(marked):
     lines = ["", "Vos plus grands désaccords, et la justification du juge :"] if rows else []
     for row in rows[:3]:
         marks = f"vous {row.human['moyenne']:.2f}, juge {row.judge['moyenne']:.2f}"
-        lines.append(f"ligne {row.line} ({row.version}, cas n° {row.case}) : {marks}")
+        lines.append(f"ligne {row.line} ({row.version}, cas n° {row.case_number}) : {marks}")
         why = row.result["notes"]["justification"]
         printable = "".join(char if char.isprintable() else " " for char in why)
         lines.append(f"  « {printable} »")

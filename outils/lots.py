@@ -69,7 +69,7 @@ def known_or_waiting(journal, waiting, received, version, passage, params):
     inutilisable, n'est pas redemandé : on paierait sans fin."""
     key = eval_cv.call_key(version, passage, params)
     try:
-        return eval_cv.known_answer(journal, version, passage, params)
+        return eval_cv.known_answer(journal, key, params)
     except Impossible:  # pas de réponse, ou une réponse inutilisable
         if key in received:
             raise

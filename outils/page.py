@@ -97,7 +97,7 @@ def read_evaluation(chosen):
 
 # --- Le texte
 
-TYPED = (  # les caractères que FRENCH remplace
+TO_REPLACE = (  # dans une phrase tapée au clavier, les caractères que FRENCH remplace
     r" (?=[:;!?»%×→])|(?<=[«°]) "  # les espaces de « V1 : » et de « n° 3 »
     r"|(?<=\d) (?=(?:cas|mots|points|tokens|notes)\b)"  # celle de 12 cas
     r"|(?<=\d)\.(?=\d)"  # le point de 7.5
@@ -113,10 +113,11 @@ def french(text, *quoted):
     citation = "|".join([*map(re.escape, filter(None, quoted)), "(?<=« ).*?(?= »)"])
 
     def typeset(found):
-        cited = found[1]  # None quand c'est TYPED qui a trouvé
-        return FRENCH[found[0]] if cited is None else cited
+        if found["cited"] is not None:
+            return found["cited"]
+        return FRENCH[found[0]]
 
-    return html.escape(re.sub(f"({citation})|{TYPED}", typeset, text))
+    return html.escape(re.sub(f"(?P<cited>{citation})|{TO_REPLACE}", typeset, text))
 
 
 def folded(title, text):
@@ -187,7 +188,7 @@ def comparison_section(second, results):
 class CaseRow:
     """Un cas de la page : ce qu'en montrent le tableau et le détail."""
 
-    number: int
+    case_number: int
     case: dict  # {"input": "le CV", "expected_focus": …}
     results: dict  # {"V1": [un résultat par passage, voir `eval_cv.run_test_case`], "V2": …}
     marks: dict  # {"V1": 6.0, "V2": 5.5} : ses moyennes ; une version sans note n'y est pas
@@ -254,7 +255,7 @@ def cases_table(versions, rows):
         legend += "tous les contrôles."
     lines = []
     for row in rows:
-        link = f'<a href="#cas-{row.number}">{row.number}</a>'
+        link = f'<a href="#cas-{row.case_number}">{row.case_number}</a>'
         line = cells([row.marks.get(version) for version in versions], ".2f")
         line += cells([row.gaps.get(second) for second in versions[1:]], "+.2f")
         if CHECKS:
@@ -328,8 +329,9 @@ def case_section(row):
     columns = []
     for version, case_results in row.results.items():
         columns.append(f"<div><h4>{version}</h4>{summaries(case_results)}</div>")
-    title = french(f"Cas n° {row.number}")
-    return f"""<h3 id="cas-{row.number}">{title}</h3>{folded("Le texte du cas", row.case["input"])}
+    title = french(f"Cas n° {row.case_number}")
+    case_text = folded("Le texte du cas", row.case["input"])
+    return f"""<h3 id="cas-{row.case_number}">{title}</h3>{case_text}
 <p class="soft">{french("Informations attendues : ")}{html.escape(row.case["expected_focus"])}</p>
 <div class="side">{"".join(columns)}</div><p><a href="#cas">Retour au tableau</a></p>"""
 
@@ -365,7 +367,7 @@ def page_of(journal, results):
         parts.append(version_section(french(labels[version], *plan["names"]), report, prompt))
     grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in CRITERIA.items()]
     parts.append(f"<h2>La grille du juge</h2><ul>{''.join(grid)}</ul><h2>Cas par cas</h2>")
-    for row in sorted(rows, key=lambda row: row.number):
+    for row in sorted(rows, key=lambda row: row.case_number):
         parts.append(case_section(row))
     return "\n".join(parts)
 
