@@ -7,13 +7,13 @@
 
     python3 eval_cv.py --demo        tout le mécanisme, sans clé, sans réseau et sans rien installer
     python3 eval_cv.py --limite 1 --passages 1
-                                     un seul cas, quatre appels, pour vérifier clé et prompts
+                                     un seul cas, quatre appels, pour vérifier la clé et les prompts
     python3 eval_cv.py               l'évaluation entière : 3 cas, 2 prompts et 3 passages, soit
                                      18 résumés et 18 notations, donc 36 appels payants
 
 Une vraie évaluation demande le paquet anthropic (pip install "anthropic>=0.77") et une clé dans
-ANTHROPIC_API_KEY. Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre sans
-rien repayer. Les options, avec leur valeur par défaut entre parenthèses :
+ANTHROPIC_API_KEY. Chaque réponse est écrite aussitôt dans un journal, que l'on peut reprendre :
+seul ce qui manque est alors redemandé. Les options, avec leur valeur par défaut entre parenthèses :
 
   --cas FICHIER          les cas, une liste JSON de {"input": "le CV", "expected_focus": "ce que
                          le résumé doit faire ressortir"} ; par défaut, cases.json, à côté du
@@ -24,7 +24,7 @@ rien repayer. Les options, avec leur valeur par défaut entre parenthèses :
   --passages N           combien de fois résumer et noter chaque cas (3)
   --modele NOM           le modèle qui résume (claude-sonnet-5-5)
   --juge NOM             le modèle qui note (celui qui résume ; à la reprise, celui du journal)
-  --paralleles N         combien d'appels mener à la fois (20)
+  --paralleles N         combien d'appels faire à la fois (20)
   --sortie DOSSIER       où créer le journal (resultats)
   --reprendre JOURNAL    ne demander que ce qui manque à un journal ; les options données
                          remplacent ses réglages
@@ -32,14 +32,15 @@ rien repayer. Les options, avec leur valeur par défaut entre parenthèses :
   --demo                 sans modèle : les résumés et les notes sont calculés
   -h, --help             cette aide
 
-Codes de sortie : 0, le résultat est là ; 1, il en manque un (aucune note pour V1, ou aucun cas à
-comparer avec une autre version) ; 2, commande ou fichier incorrect, ou erreur qui condamne tous
-les appels ; 130, interruption.
+Codes de sortie : 0, tous les résultats sont là ; 1, il en manque un (aucune note pour V1, ou aucun
+cas noté à la fois dans V1 et dans une autre version) ; 2, une commande ou un fichier est incorrect,
+ou une erreur condamne tous les appels ; 130, le programme a été interrompu.
 """
 
-# Les parties 1 à 5 répondent à un exercice de cours, qui impose les fonctions dont le premier
-# argument a un type ; les parties 6 à 8 sont le journal, la démonstration et la ligne de commande.
-# Dans outils/ : une page à lire, la comparaison du juge avec vous, les lots, la création de cas.
+# Les parties 1 à 5 répondent à un exercice de cours, qui impose run_prompt, model_grader,
+# run_test_case et run_eval ; les parties 6 à 8 sont le journal, la démonstration et la ligne de
+# commande. Dans outils/ : une page à lire, la comparaison des notes du juge avec les vôtres, les
+# lots, la création de cas.
 
 import argparse
 import errno
@@ -133,7 +134,8 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "clé sans droit à cet appel, vérifiez ses autorisations",
-    404: "modèle ou adresse inconnus, vérifiez le nom du modèle et ôtez /v1 à la fin de l'adresse",
+    404: "modèle ou adresse inconnus, vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit "
+    "par /v1, ôtez-le",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -177,8 +179,10 @@ def check_settings():
     for name in KEYS:
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
-            fault = "est vide, ou contient un caractère qu'une clé n'a pas, espace ou accent"
-            raise Arret(f"{name} {fault} : recopiez la clé")
+            raise Arret(
+                f"{name} est vide, ou contient un caractère qu'une clé n'a pas, comme une espace "
+                "ou une lettre accentuée : recopiez la clé"
+            )
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
     address = os.environ.get("ANTHROPIC_BASE_URL")
@@ -201,9 +205,11 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après un 429 ou 529
     except Exception as error:
-        client.unfinished = error  # sa trace garde le client inachevé : détruit, il se plaindrait
+        # Jamais relu : garder l'erreur garde le client inachevé, dont la destruction afficherait
+        # une autre erreur.
+        client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
-        raise Arret(f"vérifiez {culprits}, le SDK répond « {masked(error)} »") from None
+        raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
 
 
 def network_cause(error):
@@ -351,7 +357,8 @@ def notes_of(answer):
     for name in CRITERIA:
         mark = notes[name]
         if type(mark) is not int or mark not in SCALE:  # ni True, ni 7.5, ni "8"
-            raise Impossible(f"note hors barème ({name} : un entier de {LOWEST} à {HIGHEST})")
+            wanted = f"un entier de {LOWEST} à {HIGHEST} est attendu"
+            raise Impossible(f"note hors barème ({name} : {wanted})")
     average = fmean(notes[name] for name in CRITERIA)
     return {**notes, "moyenne": round(average, 2)}
 
@@ -422,7 +429,7 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
     futures = []
-    stop = threading.Event()  # une erreur arrête tout : plus aucun cas ne doit commencer
+    stop = threading.Event()  # levé dès une erreur, avant même que `cancel_futures` annule le reste
 
     def evaluate_case(case, prompt, ask):
         if stop.is_set():
@@ -542,7 +549,7 @@ def interval(gaps):
     """L'intervalle à 95 %, (bas, haut) : où se trouve, d'après un écart par cas, l'écart moyen de
     tous les cas possibles ; la méthode se trompe une fois sur vingt. None sous six écarts, ou s'ils
     sont tous égaux : on ne sait alors pas de combien ils varient. Student, « The Probable Error of
-    a Mean », 1908. Des écarts 1, 2, 3, 4, 5 et 6 donnent de 1,55 à 5,45."""
+    a Mean », 1908. Les écarts 1, 2, 3, 4, 5 et 6 donnent (1,55, 5,45)."""
     gaps = [round(gap, 9) for gap in gaps]  # sans les erreurs d'arrondi des calculs
     n = len(gaps)
     if n < FEWEST or len(set(gaps)) == 1:
@@ -612,7 +619,8 @@ def compare(old_passes, new_passes):
     worst = changes_between(case_means(old_passes, HIGHEST), case_means(new_passes, LOWEST))
     best = changes_between(case_means(old_passes, LOWEST), case_means(new_passes, HIGHEST))
     goal_met = not missed(changes)
-    bounds_met = [not missed(worst), not missed(best)]
+    worst_met = not missed(worst)
+    best_met = not missed(best)
     return {
         "cases": len(common),
         "before": averages(old_means),
@@ -624,7 +632,7 @@ def compare(old_passes, new_passes):
         "goal_met": goal_met,
         "by_case": by_case,
         "difference_bounds": [worst["moyenne"], best["moyenne"]],
-        "goal_certain": bounds_met == [goal_met, goal_met],
+        "goal_certain": goal_met == worst_met == best_met,
     }
 
 
@@ -663,7 +671,8 @@ def beyond_sentence(first, second, comparison):
         wanted = f"il faut comparer au moins {FEWEST} cas"
         return f"Pour d'autres cas, on ne peut rien conclure : {wanted}."
     if comparison["interval"] is None:
-        return "Pour d'autres cas, pas d'intervalle : tous les cas comparés ont le même écart."
+        reason = "tous les cas comparés ont le même écart"
+        return f"Pour d'autres cas, on ne peut pas calculer d'intervalle : {reason}."
     low, high = comparison["interval"]
     sentence = f"Pour d'autres cas : écart {comparison['difference']:+.2f}, "
     sentence += f"intervalle à 95 % de {low:+.2f} à {high:+.2f}. "
@@ -872,10 +881,8 @@ def saved_plan(plan, path):
         raise ValueError
     check_cases(plan["cases"], path)
     for name in ("passages", "paralleles", "limite"):
-        if name == "limite" and plan[name] is None:
-            continue
-        text = str(plan[name])  # relu comme s'il venait d'être tapé
-        plan[name] = whole_number(f"{path}, « {name} »", text)
+        if name != "limite" or plan[name] is not None:  # relu comme s'il venait d'être tapé
+            plan[name] = whole_number(f"{path}, « {name} »", str(plan[name]))
     return plan
 
 
@@ -919,21 +926,21 @@ def load_journal(path):
 
 def keep(journal, record):
     """Ajoute une ligne à un journal, au fichier puis en mémoire."""
-    # `__dict__` : un objet du SDK s'écrit comme le JSON d'où il vient. `as_message` fait l'inverse.
+    # Un objet du SDK s'écrit par ses attributs, comme le JSON d'où il vient ; voir `as_message`.
     line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
-    stored = json.loads(line)
+    data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
     with system_errors(journal.path), open(journal.path, "ab") as file:
-        start = "\n" if file.tell() else ""  # d'abord, car la ligne précédente est peut-être coupée
-        # Une moitié d'emoji devient "\ud83d", que JSON sait relire.
-        data = (start + line).encode("utf-8", "backslashreplace")
+        if file.tell():  # un saut de ligne d'abord : la ligne précédente est peut-être coupée
+            data = b"\n" + data
         with LOCK:  # pris ici seulement : ouvrir et fermer le fichier est plus long qu'y écrire
             file.write(data)
             file.flush()
-            read_record(journal, stored)
+            read_record(journal, json.loads(line))
 
 
 def as_message(data):
     """La réponse d'une ligne de journal, sous la forme du SDK : un texte, ou un objet."""
+    # Par du JSON, pour que `object_hook` passe sur tous les objets, même imbriqués.
     return json.loads(json.dumps(data), object_hook=lambda fields: SimpleNamespace(**fields))
 
 
@@ -1039,7 +1046,7 @@ def demo_ask(params):
 
 
 REFUSALS = {  # ce que reproche argparse, en anglais, et ce que l'on en dit
-    "unrecognized arguments: (.+)": "argument inconnu : {}",
+    "unrecognized arguments: (.+)": "l'argument {} est inconnu",
     "the following arguments are required: (.+)": "il manque {}",
     "argument (.+): expected .+": "il manque la valeur de {}",
 }
@@ -1048,7 +1055,9 @@ REFUSALS = {  # ce que reproche argparse, en anglais, et ce que l'on en dit
 def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
     if "" in argv:
-        raise Arret("un argument est vide, sans doute une variable du terminal : redonnez-le")
+        raise Arret(
+            "un argument est vide, peut-être une variable non définie : corrigez la commande"
+        )
 
     def refuse(message):
         fault = "une option ou une valeur est de trop"
@@ -1057,7 +1066,7 @@ def parser_for(argv):
             if found:
                 fault = french.format(found[1])
         typed = " ".join([Path(sys.argv[0]).name, *argv])
-        raise Arret(f"commande refusée, {fault} (voyez --help) : « {typed} »")
+        raise Arret(f"la commande « {typed} » est refusée, car {fault} ; voyez --help")
 
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS
@@ -1069,6 +1078,7 @@ def parser_for(argv):
 def parse(argv):
     """Les options données, {"passages": 5, …}, et toujours "sortie", "json" et "demo"."""
     parser = parser_for(argv)
+    # `dest` : le nom de ce réglage dans un plan (voir DEFAULTS), quand il diffère de l'option.
     parser.add_argument("--cas")
     parser.add_argument("--prompts", dest="names", nargs="+")
     for name in ("limite", "passages", "paralleles"):
@@ -1145,17 +1155,18 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        kind = "missing"
-        calls = 1 if is_grading(params) else 2
+        usable = False
         try:
             answer = ask(params)
             with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
                 check_answer(params, answer)
-                kind = "received"
-                calls = 1
+                usable = True
             return answer
         finally:
-            count(kind, calls)
+            if usable:
+                count("received", 1)
+            else:
+                count("missing", 1 if is_grading(params) else 2)
 
     return ask_and_count
 
@@ -1203,6 +1214,7 @@ def as_json(journal, reports, comparisons):
         "served": journal.served,
         "prompts": labels(plan),
         "passages": plan["passages"],
+        "cases": len(plan["cases"]),
         "limite": plan["limite"],
         "versions": reports,
         "comparison": comparisons.get("V2"),
@@ -1229,8 +1241,8 @@ def restart_command(journal, own_ask):
 
 
 def open_journal(given, own_ask):
-    """Le journal repris, ou à créer, dont le plan devient celui de la commande ; puis vrai si ce
-    plan, ou la grille, sont à y écrire."""
+    """Le journal repris, ou à créer, dont le plan devient celui de la commande ; puis vrai s'il
+    faut y écrire ce plan, ou la grille."""
     journal = load_journal(given["reprendre"]) if "reprendre" in given else Journal(None)
     if own_ask and journal.plan is None:  # le nom de la fonction tient lieu de nom de modèle
         given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
@@ -1248,8 +1260,8 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     if journal.batches and evaluate_journal is evaluate_directly:
         batch_id = next(iter(journal.batches))
         raise Arret(
-            f"{journal.path} : ce journal attend les résultats du lot {batch_id} ; reprenez-le par "
-            "outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
+            f"{journal.path} : ce journal attend les résultats du lot {batch_id} ; reprenez-le "
+            "avec outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
         )
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
@@ -1263,7 +1275,7 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
         keep(journal, {"run": journal.plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
     tell(f"Journal : {journal.path}")
     if len(journal.plan["prompts"]) == 1:
-        tell("Un seul prompt : rien à comparer. Pour en donner deux : --prompts PROMPT_V1 v3.txt")
+        tell("Il n'y a qu'un prompt : pour en comparer deux, --prompts PROMPT_V1 v3.txt")
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and to_do:
         tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")
@@ -1289,7 +1301,7 @@ def show(given, journal, versions, restart):
     display(render(journal, reports, comparisons))
     if journal.plan["limite"]:
         passages = journal.plan["passages"]
-        more = f"passages : {passages} ; --passages N en fait plus"
+        more = f"nombre de passages : {passages} ; pour en faire plus, ajoutez --passages N"
         tell(f"Pour évaluer aussi les autres cas ({more}) : {restart}")
     elif any(report["impossible"] for report in reports.values()):
         tell(f"Il manque des réponses. Pour ne redemander qu'elles : {restart}")

@@ -4,7 +4,8 @@
 On donne à ce script ce que la recherche a trouvé avant un changement (par exemple l'affinage du
 modèle d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon
 document est dans les k premiers) et le MRR (la moyenne des 1/position du premier bon document, 0
-s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart peut être un hasard.
+s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart peut être dû au
+hasard.
 
     python3 retrieval_eval.py                          l'exemple de l'exercice
     python3 retrieval_eval.py avant.json               un seul fichier
@@ -19,7 +20,7 @@ s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart 
 
 Un fichier, compressé en gzip ou non, est reconnu à son contenu :
 
-  fichier de l'exercice, qui dit lui-même quels documents il fallait trouver (sans --qrels) :
+  format de l'exercice, qui dit lui-même quels documents il fallait trouver (sans --qrels) :
     {"questions": ["Q1"], "resultats": [["a", "b"]], "documents_pertinents": {"Q1": "b"}}
     Plusieurs documents pertinents s'écrivent en liste.
   run (ce que la recherche a trouvé) :
@@ -40,7 +41,7 @@ identifiant décroissant, comme dans trec_eval. Dans un run, les lignes d'une qu
 Toutes les questions jugées comptent, même absentes du run ; une question du run sans jugement est
 écartée. Le bilan compte les questions sans résultat (aucun document trouvé), sans jugement
 (écartées), et celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour
-0) ; la profondeur est le plus grand nombre de documents d'une question.
+0) ; la profondeur est le plus grand nombre de documents trouvés pour une question jugée.
 
 Codes de sortie : 0, le bilan est affiché ; 2, une commande ou un fichier est incorrect, ou la
 sortie est impossible ; 130, le programme a été interrompu.
@@ -89,8 +90,8 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
         raise TypeError("documents_pertinents : un dictionnaire est attendu")
     if len(questions) != len(resultats):
         raise ValueError(
-            f"questions : {len(questions)}, listes de résultats : {len(resultats)} ; "
-            "il faut une liste par question"
+            f"le nombre de questions est {len(questions)}, et celui des listes de résultats "
+            f"{len(resultats)} ; il faut une liste par question"
         )
     positions = []
     for question, documents in zip(questions, resultats):
@@ -117,7 +118,7 @@ def position_of(question, documents, relevant):
     relevant_documents = as_list(relevant)
     if not relevant_documents:
         raise ValueError(
-            f"la question {quoted(question)} n'a pas de document pertinent, ajoutez-le à "
+            f"la question {quoted(question)} n'a pas de document pertinent, ajoutez-en un à "
             "documents_pertinents, ou retirez la question"
         )
     for position, document in enumerate(documents, 1):
@@ -242,7 +243,8 @@ def comparer_retrieval(avant, apres) -> dict:
 
 def interval(gaps):
     """L'intervalle à 95 % de l'écart moyen (Student), ou None : sous six écarts, ou s'ils sont tous
-    égaux. Rend (bas, haut). Arrondir à 9 décimales évite de prendre un arrondi pour un écart."""
+    égaux. Rend (bas, haut). Arrondir à 9 décimales évite de prendre une erreur de calcul pour un
+    écart."""
     gaps = [round(gap, 9) for gap in gaps]
     n = len(gaps)
     if n < FEWEST or len(set(gaps)) == 1:
@@ -255,11 +257,10 @@ def interval(gaps):
 def rounded_interval(gaps):
     """L'intervalle d'`interval`, [0.04, 0.46], ou None. Toutes les questions entrent dans l'écart
     moyen, mais il en faut au moins six qui ont changé."""
-    changed = sum(gap != 0 for gap in gaps)
-    ends = interval(gaps)
-    if ends is None or changed < FEWEST:
+    if sum(gap != 0 for gap in gaps) < FEWEST:
         return None
-    return [rounded(end) for end in ends]
+    ends = interval(gaps)
+    return None if ends is None else [rounded(end) for end in ends]
 
 
 def rounded(value):
@@ -279,13 +280,13 @@ class Block(NamedTuple):
 
     Run : Block("q1", ["d3", "d1"], numbers=[14.2, 13.9]), ou sans nombres s'il est déjà en ordre
     Jugements : Block("q1", ["d3", "d1"], numbers=[0.0, 1.0])
-    Fichier de l'exercice : Block("q1", ["d3", "d1"], relevant=frozenset(["d1"]))
+    Format de l'exercice : Block("q1", ["d3", "d1"], relevant=frozenset(["d1"]))
     """
 
     question: str
     documents: list  # dans l'ordre du fichier
     numbers: list | None = None  # leurs scores ou, dans des jugements, leurs pertinences
-    relevant: frozenset | None = None  # ceux qu'il fallait trouver ; fichier de l'exercice seul
+    relevant: frozenset | None = None  # ceux qu'il fallait trouver ; format de l'exercice seul
 
 
 # Les colonnes des fichiers texte, selon leur nombre.
@@ -310,6 +311,8 @@ def read_blocks(path, layouts):
                 yield from prediction_blocks(file)
             elif head.startswith(b"{"):
                 yield from json_blocks(file)
+            elif layouts is RUN:
+                yield from map(without_ranks, text_blocks(file, layouts))
             else:
                 yield from text_blocks(file, layouts)
     except Erreur as error:
@@ -335,20 +338,18 @@ def system_error(error):
 
 
 def text_blocks(file, layouts):
-    """Les blocs d'un fichier en colonnes : leur nombre, constant, dit le format du fichier."""
-    width = current = block = may_be_ranks = None  # `current` : la question du bloc, en octets
+    """Les blocs d'un fichier en colonnes, dont le nombre, constant, dit le format. Un bloc se
+    remplit ligne à ligne ; il est rendu quand la question change, et à la fin du fichier."""
+    width = None
+    block = None
+    current = None  # la question du bloc, en octets
     for row, line in enumerate(file, 1):
         columns = line.split()
         if not columns:  # une ligne vide
             continue
         if width is None:
             width = len(columns)
-            if width not in layouts:
-                error = unexpected(row, line, *layouts.values())
-                other_layouts = QRELS if layouts is RUN else RUN
-                if width in other_layouts:
-                    raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
-                raise error
+            check_width(width, layouts, row, line)
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -367,26 +368,38 @@ def text_blocks(file, layouts):
                 raise ValueError
         except ValueError:  # mauvais nombre de colonnes, nombre illisible, nom hors UTF-8
             raise unexpected(row, line, layouts[width]) from None
+        if width == 3 and text.lstrip(b"+-").isdigit():
+            number = int(number)  # dans un run, c'est peut-être un rang : voir `without_ranks`
         if question != current:
             if block is not None:
-                yield without_ranks(block) if may_be_ranks else block
+                yield block
             current = question
-            documents, numbers = [], []
-            block = Block(decoded(question, row), documents, numbers)  # que ses lignes rempliront
-            may_be_ranks = layouts is RUN and width == 3  # tant qu'aucun nombre n'a de décimales
-        documents.append(identifier)
-        numbers.append(number)
-        may_be_ranks = may_be_ranks and text.lstrip(b"+-").isdigit()
+            block = Block(decoded(question, row), [], [])
+        block.documents.append(identifier)
+        block.numbers.append(number)
     if width is None:
         raise Erreur("le fichier est vide")
     if block is not None:
-        yield without_ranks(block) if may_be_ranks else block
+        yield block
+
+
+def check_width(width, layouts, row, line):
+    """Lève `Erreur` si aucun des formats attendus n'a ce nombre de colonnes."""
+    if width in layouts:
+        return
+    error = unexpected(row, line, *layouts.values())
+    other_layouts = QRELS if layouts is RUN else RUN
+    if width in other_layouts:
+        raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
+    raise error
 
 
 def without_ranks(block):
-    """Le bloc d'une question dont les nombres sont des rangs : l'ordre du fichier suffit. Lève
-    `Erreur` s'ils ne peuvent pas en être."""
+    """Le bloc d'un run ; si ses nombres sont tous entiers (`int`), ce sont des rangs : on les ôte,
+    car l'ordre du fichier suffit. Lève `Erreur` s'ils ne peuvent pas en être."""
     ranks = block.numbers
+    if not all(type(rank) is int for rank in ranks):
+        return block
     increasing = all(a < b for a, b in zip(ranks, ranks[1:]))
     if ranks[0] not in (0, 1) or not increasing:
         raise Erreur(
@@ -411,7 +424,7 @@ def decoded(text, row):
         raise Erreur(f"ligne {row} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
 
 
-AS_TEXT = {"parse_int": str, "parse_float": str}  # les identifiants 12 et "12" sont le même
+AS_TEXT = {"parse_int": str, "parse_float": str}  # les identifiants 12 et "12" n'en font qu'un
 
 
 def prediction_blocks(file):
@@ -431,7 +444,7 @@ def prediction_blocks(file):
 
 
 def json_blocks(file):
-    """Les blocs d'un fichier JSON : un fichier de l'exercice, un run ou des jugements."""
+    """Les blocs d'un fichier JSON : au format de l'exercice, un run ou des jugements."""
     try:
         content = file.read().decode().rstrip()  # une erreur est alors sur une ligne qui se voit
         data = json.loads(content, object_pairs_hook=unique, **AS_TEXT)
@@ -481,7 +494,7 @@ def check_names(names):
 
 
 def exercise_blocks(data):
-    """Les blocs d'un fichier de l'exercice, vérifié par la fonction de l'exercice."""
+    """Les blocs d'un fichier au format de l'exercice, vérifié par la fonction de l'exercice."""
     for name in ("questions", "resultats", "documents_pertinents"):
         if name not in data:
             raise Erreur(f"la clé « {name} » manque")
@@ -545,13 +558,14 @@ def evaluate(path, qrels):
     warn_about_scores(path, {answer.look for answer in answers})
     if not answers:
         raise Erreur(f"{path} : le fichier n'a aucune question")
-    judged = [answer for answer in answers if answer.relevant is not None]
+    judged = [answer for answer in answers if answer.relevant is not None]  # ce qui comptera
     if not judged:
         raise Erreur(
             f"{path} : aucune question de ce fichier n'est dans les jugements ; comparez "
             f"{quoted(answers[0].question)} et {quoted(min(qrels))} : "
             "les identifiants sont-ils les mêmes ?"
         )
+    # Ce que l'avertissement peut citer : un document trouvé et un document attendu.
     citable = [answer for answer in judged if answer.first is not None and answer.relevant]
     if citable and not any(answer.position for answer in judged):
         first, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
@@ -624,18 +638,18 @@ def warn_about_scores(path, looks):
         warn(
             f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
             "dernier ; ces nombres sont-ils des distances ? Un score plus grand doit être "
-            "meilleur : changez leur signe."
+            "meilleur : changez leur signe"
         )
     elif "égaux" in looks:
         warn(
             f"{path} : dans chaque question, tous les scores sont égaux ; les documents sont "
-            "rangés par identifiant, et les mesures ne disent rien de la recherche."
+            "rangés par identifiant, et les mesures ne disent rien de la recherche"
         )
 
 
 def first_relevant(documents, scores, relevant):
-    """La position du premier document pertinent, ou 0 ; les documents sont rangés par score, puis
-    par identifiant, décroissants, comme dans trec_eval."""
+    """La position du premier document pertinent, ou 0. Les documents sont dans l'ordre de la liste,
+    ou rangés par score puis par identifiant, décroissants, comme dans trec_eval."""
     found = relevant.intersection(documents)
     if not found:
         return 0
@@ -682,8 +696,8 @@ def compare(paths, sides, k):
     if old_depth != new_depth:
         warn(
             f"jusqu'à {old_depth} documents par question avant, {new_depth} après : au-delà de la "
-            f"position {min(old_depth, new_depth)}, les mesures ne se comparent pas. "
-            "Gardez autant de documents dans les deux fichiers."
+            f"position {min(old_depth, new_depth)}, les mesures ne se comparent pas ; "
+            "gardez autant de documents dans les deux fichiers"
         )
     avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
     return avant, apres, comparer_retrieval(avant, apres)
@@ -785,11 +799,11 @@ def parse(argv):
         unknown = re.fullmatch("unrecognized arguments: (.+)", message)
         incomplete = re.fullmatch("argument (.+): expected .+", message)
         if unknown:
-            fault = f"argument inconnu : {unknown[1]}"
+            fault = f"l'argument {unknown[1]} est inconnu"
         elif incomplete:
             fault = f"il manque la valeur de {incomplete[1]}"
         typed = shlex.join(["retrieval_eval.py", *argv])
-        raise Erreur(f"commande refusée, {fault} (voyez --help) : « {typed} »")
+        raise Erreur(f"la commande « {typed} » est refusée, car {fault} ; voyez --help")
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = refuse
@@ -828,7 +842,7 @@ def run(argv):
     sides = [evaluate(path, qrels) for path in options.files]
     if qrels is not None and not any(side["is_run"] for side in sides):
         raise Erreur(
-            f"{options.files[0]} est un fichier de l'exercice, qui contient déjà ses jugements ; "
+            f"{options.files[0]} est au format de l'exercice, et contient déjà ses jugements ; "
             "retirez --qrels"
         )
     reports = [report_of(side, ks) for side in sides]

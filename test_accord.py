@@ -407,12 +407,12 @@ class Feuille(Accord):
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments, fault in [
             ([], "il manque FEUILLE"),
-            (["a.csv", "b.csv"], "argument inconnu : b.csv"),
-            (["a.csv", "--exportez"], "argument inconnu : --exportez"),
+            (["a.csv", "b.csv"], "l'argument b.csv est inconnu"),
+            (["a.csv", "--exportez"], "l'argument --exportez est inconnu"),
             (["a.csv", "--journal"], "il manque la valeur de --journal"),
         ]:
             err = self.main(accord.command, *arguments, code=2)[1]
-            self.assertIn(f"commande refusée, {fault} (voyez --help) : « ", err)
+            self.assertIn(f" » est refusée, car {fault} ; voyez --help", err)
         err = self.accord("--exporter", "--nombre", "0", code=2)[1]
         self.assertIn("--nombre : un nombre entier de 1 à 9999 est attendu, et non « 0 »", err)
 
@@ -554,16 +554,19 @@ class Lecture(Accord):
         self.save(rows)
         out, err = self.accord("--json")
         self.assertEqual(json.loads(out)["n"], 10)
-        self.assertIn(f"identifiant dans {self.journal_path} : 3, 5 ;", err)
+        self.assertIn("lignes ignorées (3, 5) : leur identifiant n'est celui d'aucun résumé", err)
+        self.assertIn(f"noté par le juge dans {self.journal_path} ; si la feuille", err)
         self.assertEqual(err.count("ignorées"), 1)
 
     def test_une_feuille_d_un_autre_journal_n_a_rien_a_comparer(self):
         self.fill(lambda text: "6")
         self.journal_path = self.evaluate("--passages", "1", text="Autre CV n° {}")
         out, err = self.accord(code=1)
-        said = "Aucune ligne à comparer : donnez avec --journal le journal nommé à l'export.\n"
+        said = (
+            "Aucune ligne à comparer : donnez avec --journal le journal que l'export a affiché.\n"
+        )
         self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + said)
-        self.assertIn(f"n'a leur identifiant dans {self.journal_path} : 2, 3,", err)
+        self.assertIn("lignes ignorées (2, 3,", err)
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 
     def test_la_meme_feuille_sert_apres_de_nouvelles_notes_du_juge(self):

@@ -1093,7 +1093,7 @@ class AuDelaDeCesCas(unittest.TestCase):
     def test_le_meme_ecart_partout(self):
         comparison = eval_cv.compare([graded(*[2] * 6)], [graded(*[4] * 6)])
         sentence = eval_cv.beyond_sentence("V1", "V2", comparison)
-        self.assertIn("pas d'intervalle : tous les cas comparés ont le même écart", sentence)
+        self.assertIn("on ne peut pas calculer d'intervalle : tous les cas comparés ont", sentence)
 
 
 class FichiersRefuses(WithApi):
@@ -1566,14 +1566,14 @@ class Limite(WithApi):
 
     def test_un_seul_prompt_ne_se_compare_a_rien_et_c_est_dit(self):
         prompt = self.file("v3.txt", "Résume.")
-        said = "Un seul prompt : rien à comparer."
+        said = "Il n'y a qu'un prompt : pour en comparer deux, --prompts PROMPT_V1 v3.txt"
         self.assertIn(said, self.script("--demo", "--prompts", prompt)[1])
         self.assertNotIn(said, self.script("--demo", "--prompts", "PROMPT_V1", prompt)[1])
 
     def test_la_commande_pour_faire_les_autres_est_donnee(self):
         err = self.script("--demo", "--limite", "1")[1]
         self.assertIn(
-            f'autres cas (passages : 3 ; --passages N en fait plus) : "{sys.executable}"', err
+            f'passages : 3 ; pour en faire plus, ajoutez --passages N) : "{sys.executable}"', err
         )
         self.assertIn(f'--reprendre "{self.journal()}"', err)
 
@@ -1587,7 +1587,7 @@ class Limite(WithApi):
     def test_reprendre_une_limite_n_est_pas_ne_redemander_que_des_notes(self):
         self.api.grade = lambda text: message("", "refusal")
         err = self.script("--limite", "1", "--passages", "1", code=1)[1]
-        self.assertIn("autres cas (passages : 1 ;", err)
+        self.assertIn("autres cas (nombre de passages : 1 ;", err)
         self.assertNotIn("Pour ne redemander qu'elles", err)
 
     def test_autant_ou_plus_que_les_cas_n_est_pas_une_limite(self):
@@ -1756,7 +1756,7 @@ class AccesAvantTout(WithApi):
     def test_un_proxy_impossible_est_nomme_sans_rien_d_autre(self):
         process = self.process("--passages", "1", ALL_PROXY="socks5://127.0.0.1:9")
         err = self.ended(process, code=2)[1]
-        self.assertIn("votre proxy (HTTPS_PROXY, ALL_PROXY), le SDK répond", err)
+        self.assertIn("votre proxy (HTTPS_PROXY, ALL_PROXY), car le SDK répond", err)
         self.assertNotRegex(err, "Traceback|Exception ignored")
 
     def test_une_passerelle_peut_ignorer_la_liste_des_modeles(self):
@@ -1807,12 +1807,13 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("ôtez /v1 à la fin de l'adresse (HTTP 404 : « model: nope »)", err)
+        self.assertIn("finit par /v1, ôtez-le (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
         self.assertIn(
-            "vérifiez le nom du modèle et ôtez /v1 à la fin de l'adresse", self.script(code=2)[1]
+            "vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit par /v1, ôtez-le",
+            self.script(code=2)[1],
         )
 
     def test_un_reseau_coupe_en_route_laisse_des_causes_et_la_commande_de_reprise(self):
@@ -1945,10 +1946,12 @@ class LigneDeCommande(WithApi):
 
     def test_le_bilan_json(self):
         data = self.json("--passages", "1")
-        keys = {"demo", "models", "served", "prompts", "passages", "limite", "versions"}
-        self.assertEqual(set(data), keys | {"comparison", "comparisons", "usage", "journal"})
+        keys = {"demo", "models", "served", "prompts", "passages", "cases", "limite"}
+        self.assertEqual(
+            set(data), keys | {"versions", "comparison", "comparisons", "usage", "journal"}
+        )
         self.assertEqual(data["models"], dict.fromkeys(("model", "judge"), "claude-sonnet-5-5"))
-        self.assertEqual((data["demo"], data["passages"]), (False, 1))
+        self.assertEqual((data["demo"], data["passages"], data["cases"]), (False, 1, 3))
         self.assertEqual(data["versions"]["V1"]["average"], 7.67)
         self.assertEqual(data["versions"]["V2"]["bounds"], [7.67, 7.67])
         self.assertEqual(data["usage"], {"input_tokens": 1200, "output_tokens": 240})
@@ -2056,18 +2059,17 @@ class LigneDeCommande(WithApi):
 
     def test_une_commande_refusee_est_montree_telle_que_tapee(self):
         for arguments, fault in [
-            (["--inconnu", "--demo"], "argument inconnu : --inconnu"),
-            (["fichier.json", "--demo"], "argument inconnu : fichier.json"),
-            (["--hel"], "argument inconnu : --hel"),
-            (["--passage", "2"], "argument inconnu : --passage 2"),
+            (["--inconnu", "--demo"], "l'argument --inconnu est inconnu"),
+            (["fichier.json", "--demo"], "l'argument fichier.json est inconnu"),
+            (["--hel"], "l'argument --hel est inconnu"),
+            (["--passage", "2"], "l'argument --passage 2 est inconnu"),
             (["--cas"], "il manque la valeur de --cas"),
             (["--prompts", "--demo"], "il manque la valeur de --prompts"),
             (["--json=oui"], "une option ou une valeur est de trop"),
         ]:
             typed = " ".join(arguments)
             err = self.refused(*arguments)
-            self.assertIn(f"commande refusée, {fault} (voyez --help) : « ", err)
-            self.assertIn(f" {typed} »\n", err)
+            self.assertIn(f" {typed} » est refusée, car {fault} ; voyez --help\n", err)
 
     def test_l_aide_est_la_documentation_du_script(self):
         for option in ("-h", "--help"):
@@ -2247,7 +2249,7 @@ class AutresGrilles(WithApi):
     def test_une_note_hors_d_une_autre_echelle(self):
         self.api.grade = lambda text: message(json.dumps({"justification": "", "ton": 0}))
         out = self.evaluate({"ton": "?"}, "range(1, 6)", CASES, code=1)
-        self.assertIn("hors barème (ton : un entier de 1 à 5)", out)
+        self.assertIn("hors barème (ton : un entier de 1 à 5 est attendu)", out)
 
     def test_la_demonstration_de_toute_grille(self):
         names = [f"critère {number}" for number in range(5)]

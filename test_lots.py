@@ -282,7 +282,7 @@ class Lots(WithBatches):
     def test_l_aide_est_en_francais_et_explique_ses_options(self):
         process = self.process("--help", script="outils/lots.py")
         out = self.ended(process)[0]
-        self.assertTrue(out.startswith("Fait la même évaluation qu'eval_cv.py par lots"), out)
+        self.assertTrue(out.startswith("Fait par lots (API Message Batches), à moitié prix"), out)
         for option in ("--reprendre", "--trouve LOT", "--perdu LOT", "--demo"):
             self.assertIn(option, out)
 
@@ -324,7 +324,7 @@ class Reprise(WithBatches):
         self.stop()
         err = self.script("--reprendre", str(self.journal()), code=2)[1]
         self.assertIn(
-            "attend les résultats du lot msgbatch_0 ; reprenez-le par outils/lots.py", err
+            "attend les résultats du lot msgbatch_0 ; reprenez-le avec outils/lots.py", err
         )
         self.assertIn("outils/lots.py --reprendre", err)
         self.assertEqual(self.api.requests, [])
@@ -613,7 +613,7 @@ class Envoi(WithBatches):
         self.assertIn("V1 : 7.67/10", out)
         self.assertIn(
             "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être demandées de nouveau ; "
-            "s'il en a traité, elles seront payées 2 fois.",
+            "celles qu'il a déjà traitées seront payées deux fois.",
             err,
         )
         self.assertEqual(self.sizes(), [0, 6, 6])
@@ -623,7 +623,9 @@ class Envoi(WithBatches):
         self.lots("--passages", "1")
         before = self.journal().read_bytes()
         path = self.journal()
-        none = "lots attendus : aucun ; corrigez l'identifiant, ou reprenez-le sans --trouve ni"
+        none = (
+            "lots attendus : aucun ; corrigez l'identifiant, ou reprenez le journal sans --trouve"
+        )
         for declared, expected in [
             (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7 ; {none}"),
             (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu ; {none}"),
@@ -641,9 +643,7 @@ class Envoi(WithBatches):
         self.api.lose_creations = 1
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_0", code=2)[1]
-        self.assertIn(
-            f"ce n'est pas ce lot qu'il attend, mais la fin d'un envoi. {self.DOUBT}", err
-        )
+        self.assertIn(f"ce journal n'attend pas ce lot, mais la fin d'un envoi. {self.DOUBT}", err)
 
     def test_un_lot_trouve_doit_exister(self):
         self.api.lose_creations = 1
@@ -689,7 +689,7 @@ class Envoi(WithBatches):
         before = self.journal().read_bytes()
         for option in ("--trouve", "--perdu"):
             err = self.resume(option, "", code=2)[1]
-            self.assertIn("un argument est vide, sans doute une variable du terminal", err)
+            self.assertIn("un argument est vide, peut-être une variable non définie", err)
         self.assertEqual(self.journal().read_bytes(), before)
 
     def test_trouve_et_perdu_veulent_un_journal(self):
@@ -697,11 +697,12 @@ class Envoi(WithBatches):
             err = self.lots(option, "msgbatch_0", code=2)[1]
             self.assertIn("--trouve et --perdu vont avec --reprendre JOURNAL", err)
             self.assertIn(
-                f"il manque la valeur de {option} (", self.main(lots.command, option, code=2)[1]
+                f"car il manque la valeur de {option} ; voyez",
+                self.main(lots.command, option, code=2)[1],
             )
         both = ("--trouve", "a", "--perdu", "b")
         self.assertIn(
-            "commande refusée, une option ou une valeur est de trop",
+            "est refusée, car une option ou une valeur est de trop",
             self.main(lots.command, *both, code=2)[1],
         )
         self.assertEqual(list(self.folder.iterdir()), [])
@@ -783,7 +784,7 @@ class GenererCas(WithApi):
         self.assertEqual(sent["output_config"], output)
         [asked] = sent["messages"]
         self.assertEqual(asked["role"], "user")
-        self.assertIn("(domaine : santé ; situation : en début de carrière)", asked["content"])
+        self.assertIn("(domaine : santé ; situation : premier emploi)", asked["content"])
         self.assertIn("Donne une ou deux réalisations chiffrées.", asked["content"])
         self.assertNotRegex(asked["content"], "[{}]")
         self.assertEqual(sorted(sent), ["max_tokens", "messages", "model", "output_config"])
@@ -981,11 +982,12 @@ class GenererCas(WithApi):
             (["0", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « 0 »"),
             (["-3", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « -3 »"),
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
-            (["1", absent], f"dossier {absent.parent} : ce fichier ou ce dossier n'existe pas"),
+            (["1", absent], f"écriture de {absent} : ce fichier ou ce dossier n'existe pas"),
             (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
-            (["1"], "commande refusée, il manque FICHIER (voyez --help) : « "),
-            ([], "commande refusée, il manque N, FICHIER (voyez --help) : « "),
+            (["1"], " » est refusée, car il manque FICHIER ; voyez --help"),
+            ([], " » est refusée, car il manque N, FICHIER ; voyez --help"),
             (["1", "a" * 300], "a : le système répond « File name too long »"),
+            (["1", "a" * 250], "a : le système répond « File name too long »"),  # son brouillon
         ]:
             out, err = self.generate(*arguments, code=2)
             self.assertIn(expected, err)
@@ -994,7 +996,7 @@ class GenererCas(WithApi):
         self.assertEqual(self.api.requests, [])
 
     def test_un_prompt_dont_les_accolades_ne_vont_pas_aux_axes_est_refuse(self):
-        for prompt in ("{} " * 4, "{nom} {} {} {}", "{"):
+        for prompt in ("{} " * 4, "{} {}", "{nom} {} {} {}", "{"):
             with patch.object(generer_cas, "PROMPT_CASE", prompt):
                 err = self.generate("1", self.path, code=2)[1]
             self.assertIn("dans PROMPT_CASE, il faut un {} par liste d'AXES", err)

@@ -121,7 +121,7 @@ class Tableau(Page):
         html = self.page()
         rows = self.table(html)
         self.assertEqual([row[:2] for row in rows[1:]], [["3", "2,00"], ["1", "5,00"], ["2", "–"]])
-        self.assertIn("Les notes basses d’abord", html)
+        self.assertIn("Les notes les plus basses d’abord", html)
 
     def test_les_ecarts_sont_ceux_des_notes_affichees(self):
         # 17/3 = 5,67 et 19/3 = 6,33 : l'écart affiché est 0,66, et non 2/3 arrondi à 0,67.
@@ -294,8 +294,8 @@ class Contexte(Page):
                 "  1 × notation : le modèle a refusé de répondre",
                 "  moyenne entre 4,75 (notes manquantes à 0) et 7,25 (à 10)",
                 "Moyenne de chaque passage : 5,50 ; 8,00",
-                "Résumés qui passent les contrôles par code (ceux d'un programme, non du juge) : "
-                "trois points, 4 sur 4 ; 25 mots au plus, 4 sur 4",
+                "Résumés qui passent les contrôles par code (faits par un programme, non par le "
+                "juge) : trois points, 4 sur 4 ; 25 mots au plus, 4 sur 4",
             ],
         )
         self.assertIn("<summary>Le prompt</summary><pre>Résume en v1.5 !</pre>", html)
@@ -439,8 +439,8 @@ class PageEntiere(Page):
             "Passage 1 : moyenne {0} · exactitude {0} · concision {0} · couverture {0} Parce que."
         )
         high = " Désaccord : la moyenne dépasse 5, mais le résumé échoue à un contrôle."
-        shares = "Résumés qui passent les contrôles par code (ceux d'un programme, non du juge) : "
-        shares += "trois points, 0 sur 2 ; 25 mots au plus, 0 sur 2 Le prompt Consigne"
+        shares = "Résumés qui passent les contrôles par code (faits par un programme, non par le "
+        shares += "juge) : trois points, 0 sur 2 ; 25 mots au plus, 0 sur 2 Le prompt Consigne"
         means = "Moyenne : {0}/10 | exactitude : {0} | concision : {0} | couverture : {0} | "
         means += "notations impossibles : 0 Moyenne de chaque passage : {0} " + shares
         expected = [
@@ -726,7 +726,7 @@ class Commande(Page):
         done = self.tool("--couleur", "x.jsonl")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn(
-            "commande refusée, argument inconnu : --couleur (voyez --help) : « ", done.stderr
+            " » est refusée, car l'argument --couleur est inconnu ; voyez --help", done.stderr
         )
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "propre à Linux")

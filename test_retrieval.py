@@ -178,7 +178,9 @@ class Fonction(unittest.TestCase):
             )
 
     def test_autant_de_resultats_que_de_questions(self):
-        dit = "questions : 2, listes de résultats : 1 ; il faut une liste par question$"
+        dit = (
+            "questions est 2, et celui des listes de résultats 1 ; il faut une liste par question$"
+        )
         self.refuse(ValueError, dit, ["Q1", "Q2"], [["a"]], {"Q1": "a"})
 
     def test_chaque_question_a_un_document_pertinent(self):
@@ -509,7 +511,7 @@ TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut 
 EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
 retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de la position \
-1, les mesures ne se comparent pas. Gardez autant de documents dans les deux fichiers.
+1, les mesures ne se comparent pas ; gardez autant de documents dans les deux fichiers
 """
 
 
@@ -709,7 +711,8 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "argument inconnu : --inconnu (voyez --help) : « retrieval_eval.py --inconnu »\n"
+        dit = "« retrieval_eval.py --inconnu » est refusée, car l'argument --inconnu est inconnu ; "
+        dit += "voyez --help\n"
         self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
@@ -786,7 +789,7 @@ class Erreurs(AvecFichiers):
         exercice = self.exercice("exercice.json", [["bon"]])
         self.refuse("run : c'est un run, donnez ses jugements avec --qrels", run)
         self.refuse("--qrels : il y a des jugements, mais rien à juger", "--qrels", qrels)
-        dit = "est un fichier de l'exercice, qui contient déjà ses jugements ; retirez"
+        dit = "est au format de l'exercice, et contient déjà ses jugements ; retirez"
         self.refuse(dit, exercice, "--qrels", qrels)
         dit = "qrels : --qrels attend des jugements, et non des prédictions"
         self.refuse_qrels(RUNS["sentence-transformers"], dit)
@@ -868,7 +871,7 @@ class Erreurs(AvecFichiers):
         un, bon = ["Q"], {"Q": "bon"}
         for questions, resultats, pertinents, dit in [
             ([], [], {}, "le fichier n'a aucune question"),
-            (un, [], {}, "questions : 1, listes de résultats : 0"),
+            (un, [], {}, "questions est 1, et celui des listes de résultats 0"),
             ([], [], [], "documents_pertinents : un dictionnaire"),
             (un, ["abc"], bon, "question « Q » : une liste"),
             (un, None, bon, "questions et resultats : deux listes"),
@@ -886,21 +889,19 @@ class Erreurs(AvecFichiers):
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
         self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
         self.refuse(
-            "commande refusée, argument inconnu : --inconnu a b (voyez --help) : «",
+            "est refusée, car l'argument --inconnu a b est inconnu ; voyez --help",
             exercice,
             "--inconnu",
             "a b",
         )
         self.refuse("--inconnu 'a b'", exercice, "--inconnu", "a b")
+        self.refuse("est refusée, car il manque la valeur de --k ; voyez --help", exercice, "--k")
         self.refuse(
-            "commande refusée, il manque la valeur de --k (voyez --help) : «", exercice, "--k"
-        )
-        self.refuse(
-            "commande refusée, une option ou une valeur est de trop (voyez --help) : «",
+            "est refusée, car une option ou une valeur est de trop ; voyez --help",
             exercice,
             "--json=1",
         )
-        self.refuse("commande refusée, argument inconnu : --js (voyez", exercice, "--js")
+        self.refuse("est refusée, car l'argument --js est inconnu ; voyez", exercice, "--js")
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):

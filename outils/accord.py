@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Le juge note-t-il comme vous ? Compare ses notes à celles que vous donnez, à l'aveugle et dans un
-tableur, aux résumés d'un journal d'eval_cv.py. Ce script n'appelle jamais l'API.
+"""Le juge note-t-il comme vous ? Notez à l'aveugle, dans un tableur, les résumés d'un journal
+d'eval_cv.py : ce script compare vos notes à celles du juge. Il n'appelle jamais l'API.
 
     python3 outils/accord.py resultats/a_noter.csv --exporter
                                           créer la feuille à remplir
@@ -27,8 +27,8 @@ colonne « à 1 point » donne la part de vos notes dont le juge s'écarte d'un 
 intervalle, à 95 %, compte chaque cas une fois ; il demande au moins 6 cas, dont les écarts ne sont
 pas tous égaux. Le kappa quadratique vaut 1 pour un accord parfait, 0 pour un accord dû au hasard.
 
-Codes de sortie : 0, la feuille est créée ou comparée ; 1, aucune note à comparer ; 2, commande ou
-fichier incorrect ; 130, interruption.
+Codes de sortie : 0, la feuille est créée ou comparée ; 1, il n'y a aucune note à comparer ; 2, une
+commande ou un fichier est incorrect ; 130, le programme a été interrompu.
 """
 
 import csv
@@ -100,10 +100,10 @@ def draw(graded, version_count, number):
     for row in graded:
         by_version = cases.setdefault(row.case_number, {})
         by_version.setdefault(row.version, []).append(row)
-    groups = []  # [(n, (une ligne de V1, une de V2)), …] : les n-ièmes résumés d'un cas, dès 0
+    groups = []  # [(n, (une ligne de V1, une de V2)), …] : les n-ièmes résumés d'un cas, n ≥ 0
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
-            groups += enumerate(zip(*by_version.values()))
+            groups.extend(enumerate(zip(*by_version.values())))
     rng.shuffle(groups)
     groups.sort(key=lambda group: group[0])  # tri stable : les n = 0 d'abord, dans l'ordre tiré
     kept = groups[: max(1, number // version_count)]
@@ -223,9 +223,9 @@ def read_sheet(path, graded, journal):
             row.human = marks
     if unknown:
         eval_cv.tell(
-            f"{path} : lignes ignorées, car aucun résumé que le juge a noté n'a leur identifiant "
-            f"dans {journal.path} : {', '.join(unknown)} ; si la feuille vient d'un autre journal, "
-            "donnez-le avec --journal"
+            f"{path}, lignes ignorées ({', '.join(unknown)}) : leur identifiant n'est celui "
+            f"d'aucun résumé noté par le juge dans {journal.path} ; si la feuille vient d'un autre "
+            "journal, donnez-le avec --journal"
         )
     return [row for row in graded.values() if row.human], skipped
 
@@ -252,7 +252,8 @@ def rounded_mean(values):
 
 def kappa(human_marks, judge_marks):
     """Le kappa quadratique (Cohen, « Weighted kappa », 1968) : 1 moins le carré moyen des écarts,
-    rapporté à celui d'un appariement au hasard ; None si l'un des deux n'a mis que la même note."""
+    rapporté à celui d'un appariement au hasard ; None si l'un des deux a toujours mis la même
+    note."""
     if len(set(human_marks)) < 2 or len(set(judge_marks)) < 2:
         return None
     observed = fmean((b - a) ** 2 for a, b in zip(human_marks, judge_marks))
@@ -393,7 +394,7 @@ def screen(report, marked):
     if not report["n"]:
         return [
             *lines,
-            "Aucune ligne à comparer : donnez avec --journal le journal nommé à l'export.",
+            "Aucune ligne à comparer : donnez avec --journal le journal que l'export a affiché.",
         ]
     lines += ["", TABLE.format(*TITLES)]
     biased = []

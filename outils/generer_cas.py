@@ -3,7 +3,7 @@
 # requires-python = ">=3.10"
 # dependencies = ["anthropic>=0.77"]
 # ///
-"""Ajoute à un fichier de cas des CV fictifs, écrits par un modèle : un appel payant chacun.
+"""Ajoute à un fichier de cas des CV fictifs, écrits par un modèle ; chacun coûte un appel.
 
     python3 outils/generer_cas.py 20 mes_cas.json
 
@@ -17,15 +17,15 @@ pas de réalisation chiffrée : PROMPT_V2 en demande une, et il faut voir ce qu'
 quand le CV n'en a pas. Les cas sont ajoutés à mesure qu'ils arrivent. Relisez-les : ce sont des
 brouillons.
 
-Codes de sortie : 0, des cas ont été ajoutés ; 1, aucun ; 2, commande ou fichier incorrect, ou
-erreur qui condamne tous les appels ; 130, interruption.
+Codes de sortie : 0, des cas ont été ajoutés ; 1, aucun ne l'a été ; 2, une commande ou un fichier
+est incorrect, ou une erreur condamne tous les appels (les cas déjà reçus sont gardés) ; 130, le
+programme a été interrompu.
 """
 
 import json
 import os
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -45,7 +45,7 @@ formation, compétences, réalisations, langues). {}
 `input` : le CV ; `expected_focus` : en dix mots au plus, ce qu'un bon résumé doit en retenir."""
 AXES = [
     ["santé", "bâtiment", "comptabilité", "logiciel", "école", "vente", "droit", "cuisine", "art"],
-    ["en début de carrière", "cinq ans d'expérience", "vingt ans", "sans emploi", "à son compte"],
+    ["premier emploi", "cinq ans de métier", "vingt ans de métier", "sans emploi", "à son compte"],
     ["Donne une ou deux réalisations chiffrées.", "Aucune réalisation ne doit être chiffrée."],
 ]
 
@@ -78,6 +78,11 @@ def content_of(case):
     return " ".join(case["input"].casefold().split())
 
 
+def draft_of(path):
+    """Le chemin du brouillon qui remplacera ce fichier."""
+    return Path(f"{path}.{os.getpid()}.tmp")
+
+
 def add(path, case):
     """Ajoute un cas au fichier ; lève `Impossible` s'il y est déjà. Le fichier est relu à chaque
     fois, et un brouillon complet le remplace : un arrêt ne peut pas le laisser à moitié écrit."""
@@ -86,7 +91,7 @@ def add(path, case):
     if content_of(case) in map(content_of, cases):
         raise Impossible("cas déjà présent")
     text = json.dumps([*cases, case], ensure_ascii=False, indent=2) + "\n"
-    draft = Path(f"{path}.{os.getpid()}.tmp")
+    draft = draft_of(path)
     with eval_cv.system_errors(path):
         try:
             if replaced:  # lisible de vous seul, jusqu'à recevoir les droits du fichier
@@ -108,16 +113,14 @@ def command(argv):
     parser.add_argument("--modele", default=eval_cv.MODEL)
     options = parser.parse_args(argv)
     count = eval_cv.whole_number("N", options.count)
-    try:
-        PROMPT_CASE.format(*AXES)
-    except (IndexError, KeyError, ValueError):
-        fault = "il faut un {} par liste d'AXES, et aucune autre accolade"
-        raise Arret(f"dans PROMPT_CASE, {fault}") from None
+    rest = PROMPT_CASE.replace("{}", "")
+    if PROMPT_CASE.count("{}") != len(AXES) or "{" in rest or "}" in rest:
+        raise Arret("dans PROMPT_CASE, il faut un {} par liste d'AXES, et aucune autre accolade")
     path = Path(os.path.realpath(options.file))
-    with eval_cv.system_errors(path):
-        path.exists()  # lève OSError si le nom est trop long, par exemple
-    with eval_cv.system_errors(f"dossier {path.parent}"), tempfile.TemporaryFile(dir=path.parent):
-        pass  # on peut écrire dans ce dossier : à savoir avant de payer
+    draft = draft_of(path)
+    with eval_cv.system_errors(f"écriture de {path}"):  # est-ce possible ? à savoir avant de payer
+        draft.touch(0o600)
+        draft.unlink()
     start = len(eval_cv.load_cases(path)) if path.exists() else 0
     eval_cv.verify_access()
     fault = None

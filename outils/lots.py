@@ -3,7 +3,7 @@
 # requires-python = ">=3.10"
 # dependencies = ["anthropic>=0.77"]
 # ///
-"""Fait la même évaluation qu'eval_cv.py par lots (API Message Batches), à moitié prix.
+"""Fait par lots (API Message Batches), à moitié prix, la même évaluation qu'eval_cv.py.
 
     python3 outils/lots.py --cas mes_cas.json      une nouvelle évaluation
     python3 outils/lots.py --reprendre JOURNAL     retrouve ses lots, sans rien repayer
@@ -12,8 +12,8 @@ Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'A
 24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
 
 Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage, les codes de
-sortie et les options (sauf --demo) sont aussi les siens : voyez python3 eval_cv.py --help. Deux
-options complètent --reprendre :
+sortie et les options sont aussi les siens, sauf --demo, qui est refusée, et --paralleles, qui ne
+change rien à un lot : voyez python3 eval_cv.py --help. Deux options complètent --reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
                          d'Anthropic montre ce lot : ses résultats seront attendus, et rien ne
@@ -42,8 +42,8 @@ PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encor
 
 # Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
 # "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
-# attend plus rien : résultats écrits, envoi refusé, lot perdu ou renommé. Tant que l'API n'a pas
-# répondu à l'envoi, voici son identifiant :
+# attend plus rien : résultats écrits, envoi refusé, lot perdu ou réécrit sous son vrai identifiant.
+# Tant que l'API n'a pas répondu à l'envoi, voici son identifiant :
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
@@ -132,14 +132,13 @@ def check_batch(batch_id, requests):
         if same and batch.processing_status == "ended":
             results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
             same = any(item.custom_id in requests for item in results)
-        if same:
-            return
-        cause = "ce lot contient d'autres requêtes, cherchez-en un autre"
+        cause = None if same else "ce lot contient d'autres requêtes, cherchez-en un autre"
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
             cause = "l'API ne connaît pas ce lot, recopiez son identifiant"
-    raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.")
+    if cause:
+        raise Arret(f"--trouve {batch_id} : {cause}. Le journal n'a pas changé.")
 
 
 def send(journal, waiting, received):
@@ -162,7 +161,8 @@ def send(journal, waiting, received):
 
 def results_of(batch_id):
     """Attend la fin d'un lot, et rend ses résultats, dans le désordre. Une erreur veut dire « pas
-    encore » ; après PATIENCE secondes d'erreurs, ou si la clé est refusée, lève `Arret`."""
+    encore » ; lève `Arret` après PATIENCE secondes d'erreurs, ou si l'une d'elles condamne tous les
+    appels."""
     batches = eval_cv.client().with_options(max_retries=0, timeout=60).messages.batches
     pause = FIRST_PAUSE
     failing_since = None
@@ -221,7 +221,7 @@ def collect(journal, batch_id, received):
     missing = {"cause": "requête absente des résultats du lot"}
     for key, sent in journal.batches[batch_id].items():
         record = {**sent, **outcomes.get(key, missing)}
-        record = json.loads(json.dumps(record, default=vars))  # sous la forme du journal
+        record = json.loads(json.dumps(record, default=vars))  # comparable à une ligne relue
         if record != journal.answers.get(key):  # une ligne déjà écrite compterait deux fois
             keep(journal, record)
         received.add(key)
@@ -247,25 +247,33 @@ def in_batches(journal, ask):
         send(journal, waiting, received)
 
 
-def declare(journal, trouve=None, perdu=None):
-    """Note au journal qu'un lot est trouvé, ou perdu ; lève `Arret` s'il ne l'attendait pas."""
-    path = journal.path
-    batch_id = perdu or UNKNOWN  # --trouve donne son identifiant à un lot qui n'en avait pas
+def not_awaited(journal, fault):
+    """L'erreur à lever quand --trouve ou --perdu ne convient pas à ce journal."""
+    names = ", ".join(journal.batches) or "aucun"
+    advice = "corrigez l'identifiant, ou reprenez le journal sans --trouve ni --perdu"
+    return Arret(f"{journal.path} : ce journal {fault} ; lots attendus : {names} ; {advice}")
+
+
+def declare_found(journal, batch_id):
+    """--trouve : donne son identifiant au lot dont l'envoi a été interrompu ; lève `Arret`."""
+    if UNKNOWN not in journal.batches:
+        raise not_awaited(journal, "n'a pas d'envoi interrompu")
+    check_batch(batch_id, journal.batches[UNKNOWN])
+    name_batch(journal, batch_id)
+
+
+def declare_lost(journal, batch_id):
+    """--perdu : note que ce lot n'est plus attendu ; lève `Arret` s'il ne l'était pas."""
     if batch_id not in journal.batches:
         if UNKNOWN in journal.batches:
-            raise Arret(
-                f"{path} : ce n'est pas ce lot qu'il attend, mais la fin d'un envoi. {DOUBT}"
-            )
-        names = ", ".join(journal.batches) or "aucun"
-        wanted = f"n'attend pas le lot {perdu}" if perdu else "n'a pas d'envoi interrompu"
-        advice = "corrigez l'identifiant, ou reprenez-le sans --trouve ni --perdu"
-        raise Arret(f"{path} : ce journal {wanted} ; lots attendus : {names} ; {advice}")
-    if trouve:
-        check_batch(trouve, journal.batches[UNKNOWN])
-        name_batch(journal, trouve)
-        return
-    text = f"ses requêtes ({len(journal.batches[batch_id])}) vont être demandées de nouveau"
-    tell(f"Lot déclaré perdu, {batch_id} : {text} ; s'il en a traité, elles seront payées 2 fois.")
+            fault = "ce journal n'attend pas ce lot, mais la fin d'un envoi"
+            raise Arret(f"{journal.path} : {fault}. {DOUBT}")
+        raise not_awaited(journal, f"n'attend pas le lot {batch_id}")
+    count = len(journal.batches[batch_id])
+    tell(
+        f"Lot déclaré perdu, {batch_id} : ses requêtes ({count}) vont être demandées de nouveau ; "
+        "celles qu'il a déjà traitées seront payées deux fois."
+    )
     keep(journal, {"collected": batch_id})
 
 
@@ -283,7 +291,10 @@ def command(argv):
         if "reprendre" not in given:
             raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
         journal, _ = eval_cv.open_journal(given, None)  # une option fausse ne doit rien déclarer
-        declare(journal, **vars(declared))
+        if "trouve" in declared:
+            declare_found(journal, declared.trouve)
+        else:
+            declare_lost(journal, declared.perdu)
     return eval_cv.command(others, evaluate_journal=in_batches)
 
 

@@ -11,7 +11,8 @@ Ce script n'appelle jamais l'API.
 
   -h, --help   cette aide
 
-Codes de sortie : 0, la page est écrite ; 2, commande ou fichier incorrect ; 130, interruption.
+Codes de sortie : 0, la page est écrite ; 2, une commande ou un fichier est incorrect ; 130, le
+programme a été interrompu.
 """
 
 import html
@@ -110,7 +111,8 @@ FRENCH = {" ": "\u00a0", ".": ",", "-": "−", "'": "’"}
 def french(text, *quoted):
     """Une de nos phrases, échappée, dans la typographie du français (voir FRENCH), sauf dans ce
     qu'elle cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier)."""
-    citation = "|".join([*map(re.escape, filter(None, quoted)), "(?<=« ).*?(?= »)"])
+    names = map(re.escape, filter(None, quoted))  # un nom vide serait trouvé partout
+    citation = "|".join([*names, "(?<=« ).*?(?= »)"])
 
     def typeset(found):
         if found["cited"] is not None:
@@ -242,17 +244,19 @@ def cells(values, form):
 def cases_table(versions, rows):
     """Le tableau de tous les cas ; le numéro de chacun mène à son détail."""
     headers = ["cas", *versions, *[f"{second} − V1" for second in versions[1:]]]
-    order = "Les plus grandes baisses d'abord" if len(versions) > 1 else "Les notes basses d'abord"
+    order = (
+        "Les plus grandes baisses d'abord"
+        if len(versions) > 1
+        else "Les notes les plus basses d'abord"
+    )
     legend = f"{order} ; un tiret remplace une note ou un écart qui manque."
     if CHECKS:
         headers.append("juge ≠ code")
         legend += (
             f" Juge ≠ code : nombre de résumés que le juge note au-dessus de {MIDDLE:g} alors "
-        )
-        legend += (
             f"qu'ils échouent à un contrôle par code, ou sous {MIDDLE:g} alors qu'ils passent "
+            "tous les contrôles."
         )
-        legend += "tous les contrôles."
     lines = []
     for row in rows:
         link = f'<a href="#cas-{row.case_number}">{row.case_number}</a>'
@@ -277,8 +281,8 @@ def version_section(label, report, prompt):
     text = f"{eval_cv.headline(report)}\nMoyenne de chaque passage : {passes}"
     shares = [f"{name}, {n} sur {total}" for name, (n, total) in report["checks"].items()]
     if shares:
-        text += "\nRésumés qui passent les contrôles par code (ceux d'un programme, non du juge) : "
-        text += " ; ".join(shares)
+        whose = "contrôles par code (faits par un programme, non par le juge)"
+        text += f"\nRésumés qui passent les {whose} : {' ; '.join(shares)}"
     return f"<h3>{label}</h3><pre>{french(text)}</pre>{folded('Le prompt', prompt)}"
 
 
