@@ -180,8 +180,8 @@ def check_settings():
         key = os.environ.get(name, "")
         if key and not re.fullmatch(r"\s*[!-~]+\s*", key):  # de l'ASCII visible, sans espace
             raise Arret(
-                f"{name} est vide, ou contient un caractère qu'une clé n'a pas, comme une espace "
-                "ou une lettre accentuée : recopiez la clé"
+                f"{name} est vide, ou contient un caractère qu'une clé n'a pas, comme une "
+                "espace, une lettre accentuée ou « … » : recopiez la clé"
             )
         if key:
             os.environ[name] = key.strip()  # sans le retour à la ligne d'un copier-coller
@@ -286,7 +286,7 @@ def complete_text(answer):
         except (TypeError, AttributeError):
             raise Impossible("la réponse n'est pas un message de l'API") from None
         if stop == "max_tokens":
-            raise Impossible(f"réponse tronquée à {MAX_TOKENS} tokens, réflexion comprise")
+            raise Impossible(f"réponse tronquée à MAX_TOKENS ({MAX_TOKENS}), réflexion comprise")
         if stop == "refusal":
             raise Impossible("le modèle a refusé de répondre")
         if stop != "end_turn":
@@ -717,7 +717,7 @@ def comparison_lines(first, second, comparison):
 # --- 6. Les cas, et le journal qui garde toute réponse
 
 SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
-    errno.ENOENT: "ce fichier ou ce dossier n'existe pas",
+    errno.ENOENT: "ce fichier ou ce dossier n'existe pas, vérifiez son chemin",
     errno.EEXIST: "ce nom est déjà pris, choisissez-en un autre",
     errno.EISDIR: "c'est un dossier, un fichier est attendu",
     errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
@@ -783,7 +783,7 @@ def check_cases(cases, path):
         for key in ("input", "expected_focus"):
             text = case.get(key) if isinstance(case, dict) else None
             if not isinstance(text, str) or not has_words(text):
-                raise Arret(f"{place} : « {key} » doit être un texte non vide")
+                raise Arret(f"{place} : une clé « {key} » est attendue, avec un texte non vide")
             if has_half_character(text):
                 raise Arret(f"{place}, « {key} » : un emoji y est coupé en deux, corrigez-le")
         first = numbers.setdefault(" ".join(case["input"].split()), number)
@@ -795,6 +795,8 @@ def load_cases(path):
     """Les cas d'un fichier JSON (voir la partie 1) ; lève `Arret`."""
     with system_errors(path):
         text = Path(path).read_text(encoding="utf-8-sig")
+    if not text.strip():
+        raise Arret(f"{path} : le fichier est vide, écrivez-y une liste de cas")
     try:
         cases = json.loads(text.rstrip())  # une erreur est alors sur une ligne qui se voit
     except json.JSONDecodeError as error:
@@ -920,7 +922,7 @@ def load_journal(path):
     if unreadable:
         numbers = ", ".join(unreadable[:9])
         more = " et d'autres" if len(unreadable) > 9 else ""
-        tell(f"{path} : lignes illisibles, sans doute coupées, et ignorées : {numbers}{more}")
+        tell(f"{path} : lignes illisibles, sans doute coupées, et ignorées (n° {numbers}{more})")
     return journal
 
 
@@ -1168,6 +1170,7 @@ def with_progress(ask, to_do):
             else:
                 count("missing", 1 if is_grading(params) else 2)
 
+    count("received", 0)  # tout de suite : la première réponse peut tarder
     return ask_and_count
 
 
@@ -1263,6 +1266,8 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
             f"{journal.path} : ce journal attend les résultats du lot {batch_id} ; reprenez-le "
             "avec outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
         )
+    if journal.grid not in (None, GRID):
+        tell("La grille a changé depuis ces notes : toutes sont à redemander.")
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
         responder = demo_ask

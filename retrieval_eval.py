@@ -324,7 +324,7 @@ def read_blocks(path, layouts):
 
 
 SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
-    errno.ENOENT: "ce fichier ou ce dossier n'existe pas",
+    errno.ENOENT: "ce fichier ou ce dossier n'existe pas, vérifiez son chemin",
     errno.EISDIR: "c'est un dossier, un fichier est attendu",
     errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
     errno.EACCES: "l'accès est refusé, vérifiez vos droits",

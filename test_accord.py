@@ -281,7 +281,7 @@ class Feuille(Accord):
         self.journal_path = self.evaluate("--passages", "1", code=1)
         err = self.accord("--exporter", code=2)[1]
         self.assertIn("aucun cas n'a de résumé noté dans toutes les versions", err)
-        self.assertIn(f'python3 eval_cv.py --reprendre "{self.journal_path}"', err)
+        self.assertIn(f'eval_cv.py" --reprendre "{self.journal_path}"', err)
         self.assertFalse(self.path.exists())
 
     def test_trois_versions(self):
@@ -652,6 +652,21 @@ class Conclusions(Accord):
         """Note V1 et V2, cas par cas : `first(n)` et `second(n)`."""
         self.fill(lambda text: str((second if text.startswith("- ") else first)(self.number(text))))
 
+    def test_une_note_oubliee_se_voit(self):
+        self.fill(lambda text: "5")
+        rows = self.rows()
+        rows[2][TITLES[1]] = ""
+        self.save(rows)
+        self.assertIn("\nLignes où il manque la note d'un critère : n° 4\n", self.accord()[0])
+
+    def test_une_feuille_plus_longue_a_toutes_les_lignes_de_la_premiere(self):
+        self.export("--nombre", "4")
+        shorter = {row["identifiant"] for row in self.rows()}
+        self.export("--nombre", "10")
+        longer = {row["identifiant"] for row in self.rows()}
+        self.assertEqual((len(shorter), len(longer)), (4, 10))
+        self.assertLess(shorter, longer)
+
     def test_un_ecran_entier(self):
         # Vous : 1 à tout V1, et n à V2 pour le cas n ; écarts de 0 à 5, intervalle 0,55 à 4,45.
         self.fill_by_case(lambda n: 1, lambda n: n)
@@ -757,8 +772,9 @@ Vos plus grands désaccords, et la justification du juge :
         self.assertIn("exclut 0) : aucun.", self.accord()[0])
         self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
         expected = (
-            "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas, "
-            "sur tous les critères."
+            "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
+            "sur tous les critères (--exporter --nombre 40 fait une feuille plus longue, où sont "
+            "aussi les lignes de celle-ci)."
         )
         self.assertEqual(self.answer_to(), expected)
 

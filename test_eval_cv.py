@@ -1136,6 +1136,10 @@ class FichiersRefuses(WithApi):
         err = self.case_refused('[{"input": "CV -\nAnna", "expected_focus": "x"}]')
         self.assertIn("dans un texte, un saut de ligne doit s'écrire \\n", err)
 
+    def test_un_fichier_vide(self):
+        for content in ("", " \n\n"):
+            self.assertIn("le fichier est vide, écrivez-y une liste", self.case_refused(content))
+
     def test_json_trop_profond(self):
         self.assertIn("trop imbriqué", self.case_refused("[" * 100_000))
 
@@ -1153,7 +1157,7 @@ class FichiersRefuses(WithApi):
             ("un CV", "input"),
         ]:
             err = self.case_refused([CASES[1], second])
-            self.assertIn(f"cas n° 2 : « {key} » doit être un texte", err)
+            self.assertIn(f"cas n° 2 : une clé « {key} » est attendue, avec un texte non vide", err)
 
     def test_meme_cv_deux_fois(self):
         twin = {**CASES[0], "input": CASES[0]["input"] + " "}
@@ -1361,7 +1365,10 @@ class Reprendre(WithApi):
 
     def test_les_lignes_illisibles_sont_nommees_ensemble_neuf_au_plus(self):
         self.script("--demo", "--passages", "1")
-        for more, named in [(9, "14, 15, 16, 17, 18, 19, 20, 21, 22\n"), (1, "22 et d'autres\n")]:
+        for more, named in [
+            (9, "n° 14, 15, 16, 17, 18, 19, 20, 21, 22)\n"),
+            (1, "22 et d'autres)\n"),
+        ]:
             with self.journal().open("a") as file:
                 file.write("\n{" * more)
             err = self.script("--reprendre", str(self.journal()))[1]
@@ -1376,7 +1383,7 @@ class Reprendre(WithApi):
         with self.journal().open("a") as file:
             file.write("\n" + "\n".join(lines))
         err = self.script("--reprendre", str(self.journal()))[1]
-        self.assertIn(" : 14, 15, 16, 17, 18, 19\n", err)
+        self.assertIn(" (n° 14, 15, 16, 17, 18, 19)\n", err)
 
     def test_un_journal_enregistre_par_un_editeur(self):
         self.script("--passages", "1")
@@ -1419,7 +1426,8 @@ class Reprendre(WithApi):
         self.script("--passages", "1")
         stricter = self.loaded_copy(("Tu évalues un résumé", "Tu juges sévèrement un résumé"))
         self.api.requests.clear()
-        self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))
+        err = self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))[1]
+        self.assertIn("La grille a changé depuis ces notes : toutes sont à redemander.\n", err)
         self.assertEqual(["output_config" in sent for sent in self.api.requests], [True] * 6)
         runs = [record for record in self.records() if "run" in record]
         self.assertTrue(runs[-1]["grader"].startswith("Tu juges sévèrement"))
@@ -1864,17 +1872,17 @@ class Avancement(WithApi):
 
     def test_chaque_reponse_compte(self):
         steps = self.steps(self.watched(model))
-        self.assertEqual(steps, ["1/4, 0", "2/4, 0", "3/4, 0", "4/4, 0"])
+        self.assertEqual(steps, ["0/4, 0", "1/4, 0", "2/4, 0", "3/4, 0", "4/4, 0"])
 
     def test_une_notation_inutilisable_manque(self):
         answers = iter([SUMMARY, "cassé", SUMMARY, json.dumps(GOOD)])
         steps = self.steps(self.watched(lambda params: next(answers)))
-        self.assertEqual(steps, ["1/4, 0", "1/4, 1", "2/4, 1", "3/4, 1"])
+        self.assertEqual(steps, ["0/4, 0", "1/4, 0", "1/4, 1", "2/4, 1", "3/4, 1"])
 
     def test_un_resume_inutilisable_compte_pour_deux(self):
         answers = iter(["", SUMMARY, json.dumps(GOOD)])  # il ne sera pas noté
         steps = self.steps(self.watched(lambda params: next(answers)))
-        self.assertEqual(steps, ["0/4, 2", "1/4, 2", "2/4, 2"])
+        self.assertEqual(steps, ["0/4, 0", "0/4, 2", "1/4, 2", "2/4, 2"])
 
     def test_un_appel_qui_echoue_manque(self):
         def ask(params):
@@ -1882,7 +1890,7 @@ class Avancement(WithApi):
                 raise eval_cv.Impossible("coupé")
             return SUMMARY
 
-        self.assertEqual(self.steps(self.watched(ask)), ["0/4, 2", "1/4, 2", "1/4, 3"])
+        self.assertEqual(self.steps(self.watched(ask)), ["0/4, 0", "0/4, 2", "1/4, 2", "1/4, 3"])
 
     def test_d_abord_combien_d_appels_a_faire_et_de_reponses_au_journal(self):
         text = self.watched(model)
@@ -1894,7 +1902,7 @@ class Avancement(WithApi):
         self.watched(lambda params: next(answers))
         text = self.watched(model, "--reprendre", str(self.journal()))
         self.assertIn("Appels à faire : 1 ; réponses déjà au journal : 3\n", text)
-        self.assertEqual(self.steps(text), ["1/1, 0"])
+        self.assertEqual(self.steps(text), ["0/1, 0", "1/1, 0"])
 
     def test_la_ligne_se_reecrit_et_s_efface(self):
         text = self.watched(model)

@@ -756,9 +756,10 @@ class GenererCas(WithApi):
         self.assertEqual(cases[0], {**CASES[0], "source": "à moi", "note": "\ud83d"})
         new = {f"CV - n° {n}" for n in range(3)}
         self.assertEqual({case["input"] for case in cases[1:]}, new)
-        self.assertEqual(
-            out, f"{self.path.resolve()} : 3 cas de plus.\nRelisez-les, ce sont des brouillons.\n"
-        )
+        path = self.path.resolve()
+        command = f'"{sys.executable}" "{eval_cv.__file__}" --cas "{path}"'
+        advice = f"Relisez-les, ce sont des brouillons, puis évaluez-les : {command}"
+        self.assertEqual(out, f"{path} : 3 cas de plus.\n{advice}\n")
 
     def test_cree_un_fichier_qu_on_lit_a_l_oeil(self):
         self.api.grade = lambda text: self.case(input="CV - Léa\nPoste : élève")
@@ -832,7 +833,10 @@ class GenererCas(WithApi):
             (self.case(input=" …"), "« input » vide"),
             (self.case(expected_focus=3), "« expected_focus » vide"),
             (self.case(input="CV \ud83d"), "« input » illisible, un emoji y est coupé en deux"),
-            (message("{", "max_tokens"), "réponse tronquée à 4096 tokens, réflexion comprise"),
+            (
+                message("{", "max_tokens"),
+                "réponse tronquée à MAX_TOKENS (4096), réflexion comprise",
+            ),
             (message("", "refusal"), "le modèle a refusé de répondre"),
         ]:
             self.path.unlink(missing_ok=True)
@@ -848,9 +852,9 @@ class GenererCas(WithApi):
     def test_rien_d_utilisable_donne_le_code_1(self):
         refusal = message("", "refusal")
         out = self.outputs(refusal, refusal, code=1)
-        self.assertEqual(
-            out, f"{self.path.resolve()} : 0 cas de plus.\n  2 × le modèle a refusé de répondre\n"
-        )
+        expected = f"{self.path.resolve()} : 0 cas de plus.\n  2 × le modèle a refusé de répondre\n"
+        expected += "Pour avoir ceux qui manquent, relancez la commande avec leur nombre.\n"
+        self.assertEqual(out, expected)
         self.assertFalse(self.path.exists())
 
     def test_une_erreur_qui_condamne_tout_garde_ce_qui_arrive_et_ne_demande_rien_de_plus(self):
@@ -983,7 +987,7 @@ class GenererCas(WithApi):
             (["-3", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « -3 »"),
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
             (["1", absent], f"écriture de {absent} : ce fichier ou ce dossier n'existe pas"),
-            (["1", wrong], "cas.json, cas n° 1 : « input » doit être un texte non vide"),
+            (["1", wrong], "cas.json, cas n° 1 : une clé « input » est attendue, avec un texte"),
             (["1"], " » est refusée, car il manque FICHIER ; voyez --help"),
             ([], " » est refusée, car il manque N, FICHIER ; voyez --help"),
             (["1", "a" * 300], "a : le système répond « File name too long »"),

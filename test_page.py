@@ -640,7 +640,8 @@ class Fichiers(Page):
             path = self.file("autre.jsonl", text.replace(old, new))
             err = self.main(page.command, path, code=2)[1]
             self.assertIn(f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; ", err)
-            self.assertIn(f'python3 eval_cv.py --reprendre "{path}"', err)
+            self.assertIn(f'ce qui se paie : "{sys.executable}"', err)
+            self.assertIn(f'eval_cv.py" --reprendre "{path}"', err)
 
     def test_un_ancien_journal_se_lit_encore(self):
         self.evaluate({"CV un": [5, 9]})

@@ -134,7 +134,7 @@ def export(path, journal, results, number):
     if not drawn:
         raise Arret(
             f"{journal.path} : aucun cas n'a de résumé noté dans toutes les versions ; complétez "
-            f'le journal avec python3 eval_cv.py --reprendre "{journal.path}"'
+            f'le journal : "{sys.executable}" "{eval_cv.__file__}" --reprendre "{journal.path}"'
         )
     write_sheet(path, drawn)
     cases = len({row.case_number for row in drawn})
@@ -357,8 +357,9 @@ def difference_lines(second, found):
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
     yours = sign(found["human_interval"])
     its = sign(found["judge_interval"])
-    answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas, "
-    answer += "sur tous les critères."
+    answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
+    answer += "sur tous les critères (--exporter --nombre 40 fait une feuille plus longue, où sont "
+    answer += "aussi les lignes de celle-ci)."
     if yours and yours == its:
         answer = "Oui."
     elif yours and yours == -its:
@@ -396,6 +397,9 @@ def screen(report, marked):
             *lines,
             "Aucune ligne à comparer : donnez avec --journal le journal que l'export a affiché.",
         ]
+    incomplete = [str(row.line) for row in marked if "moyenne" not in row.human]
+    if incomplete:
+        lines.append(f"Lignes où il manque la note d'un critère : n° {', '.join(incomplete)}")
     lines += ["", TABLE.format(*TITLES)]
     biased = []
     for name, found in report["criteria"].items():

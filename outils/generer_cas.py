@@ -146,8 +146,11 @@ def command(argv):
         pool.shutdown(wait=False, cancel_futures=True)
         lines = [f"{path} : {added} cas de plus."]
         lines += [f"  {times} × {cause}" for cause, times in causes.items()]
+        if causes:
+            lines.append("Pour avoir ceux qui manquent, relancez la commande avec leur nombre.")
         if added:
-            lines.append("Relisez-les, ce sont des brouillons.")
+            run = f'"{sys.executable}" "{eval_cv.__file__}" --cas "{path}"'
+            lines.append(f"Relisez-les, ce sont des brouillons, puis évaluez-les : {run}")
         eval_cv.display("\n".join(lines))
     if fault:
         raise fault

@@ -21,6 +21,7 @@ change rien à un lot : voyez python3 eval_cv.py --help. Deux options complèten
   --perdu LOT            à donner si l'API ne connaît plus ce lot, ou si ses résultats ont expiré
                          (si vous n'avez jamais reçu son identifiant, donnez à sa place le mot
                          « inconnu ») : ses requêtes seront demandées et payées de nouveau
+  -h, --help             cette aide
 """
 
 import json

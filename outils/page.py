@@ -88,8 +88,9 @@ def read_evaluation(chosen):
     journal = eval_cv.load_journal(path)
     if journal.grid != eval_cv.GRID:
         raise Arret(
-            f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; remettez l'ancienne, "
-            f'ou faites noter de nouveau ces résumés : python3 eval_cv.py --reprendre "{path}"'
+            f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; remettez l'ancienne, ou "
+            "faites noter de nouveau ces résumés, ce qui se paie : "
+            f'"{sys.executable}" "{eval_cv.__file__}" --reprendre "{path}"'
         )
     if chosen is None and journal.plan["model"] == eval_cv.DEMO:
         eval_cv.tell(f"{path} est {DEMONSTRATION}")
