@@ -565,8 +565,8 @@ class Comparaison(AvecFichiers):
         self.assertEqual(indecis[0], attendu)
         egaux = self.phrases([2] * 6, [1] * 6, "--k", "1")
         self.assertEqual(egaux[0], "MRR : écart +0.5000, " + EGAUX)
-        peu = self.phrases([2] * 5 + [1] * 2, [1] * 7, "--k", "1")
-        self.assertIn(TROP_PEU.format("5 sur 7"), peu[0])
+        peu = self.phrases([2] * 4 + [1] * 3, [1] * 4 + [2, 1, 1], "--k", "1")
+        self.assertIn(TROP_PEU.format("5 sur 7"), peu[0])  # quatre en hausse, une en baisse
 
     def test_une_borne_affichee_nulle_n_exclut_pas_0(self):
         for bornes in ([0.0, 0.5], [-0.5, 0.0]):
