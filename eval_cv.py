@@ -32,8 +32,8 @@ seul ce qui manque est alors redemandé. Les options, avec leur valeur par défa
   --demo                 sans modèle : les résumés et les notes sont calculés
   -h, --help             cette aide
 
-Codes de sortie : 0, tous les résultats sont là ; 1, il en manque un (aucune note pour V1, ou aucun
-cas noté à la fois dans V1 et dans une autre version) ; 2, une commande ou un fichier est incorrect,
+Codes de sortie : 0, V1 a une note, et toute autre version lui est comparée ; 1, V1 n'a aucune note,
+ou une autre version n'a aucun cas noté aussi dans V1 ; 2, une commande ou un fichier est incorrect,
 ou une erreur condamne tous les appels ; 130, le programme a été interrompu.
 """
 
@@ -133,9 +133,9 @@ class Arret(Exception):
 DOOMED = {  # les réponses de l'API après lesquelles tous les appels échoueraient
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
-    403: "clé sans droit à cet appel, vérifiez ses autorisations",
+    403: "la clé n'a pas le droit de faire cet appel, vérifiez ses autorisations",
     404: "modèle ou adresse inconnus, vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit "
-    "par /v1, ôtez-le",
+    "par /v1, ôtez cette fin",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -154,7 +154,7 @@ LOCK = threading.Lock()  # un fil d'exécution à la fois crée le client, écri
 
 
 def without_key(text):
-    """Un texte, où la clé n'apparaît pas."""
+    """Le texte donné, où la clé est remplacée par « [clé] »."""
     for name in KEYS:
         key = os.environ.get(name, "").strip()
         if key:
@@ -203,10 +203,10 @@ def client():
         raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
     check_settings()
     try:
-        return anthropic.Anthropic(max_retries=14)  # une minute d'essais après un 429 ou 529
+        return anthropic.Anthropic(max_retries=14)  # une minute d'essais après HTTP 429 ou 529
     except Exception as error:
-        # Jamais relu : garder l'erreur garde le client inachevé, dont la destruction afficherait
-        # une autre erreur.
+        # Cet attribut n'est jamais relu : il garde l'erreur, et avec elle le client inachevé, dont
+        # la destruction afficherait une autre erreur.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -223,9 +223,9 @@ def network_cause(error):
 
 
 def fault_of(error):
-    """L'erreur à lever à la place d'une exception du SDK : `Arret` si tous les appels échoueraient
-    de même, `Impossible` sinon. Un TypeError qui ne dit pas qu'il manque une clé est un bogue : il
-    est rendu tel quel."""
+    """L'erreur à lever à la place d'une exception du SDK : `Arret` si tous les appels doivent
+    échouer de même, `Impossible` sinon. Un TypeError qui ne dit pas qu'il manque une clé est un
+    bogue : il est rendu tel quel."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
             return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo")
@@ -461,9 +461,9 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
 
 
 def case_means(passes, missing=None):
-    """Par cas, en liste, la moyenne de ses passages notés, {"moyenne": 7.67, "exactitude": 9.0, …},
-    ou None : 4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des bornes,
-    `missing` est la note à donner aux notations impossibles."""
+    """La liste, cas par cas, des moyennes de leurs passages notés, {"moyenne": 7.67, "exactitude":
+    9.0, …}, ou None : 4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des
+    bornes, `missing` est la note à donner aux notations impossibles."""
     means = []
     for of_case in zip(*passes):  # les résultats d'un même cas, un par passage
         graded = [result["notes"] for result in of_case if result["notes"]]
@@ -547,9 +547,9 @@ FEWEST = 6  # cas à comparer : avec moins, ni intervalle ni conclusion
 
 def interval(gaps):
     """L'intervalle à 95 %, (bas, haut) : où se trouve, d'après un écart par cas, l'écart moyen de
-    tous les cas possibles ; la méthode se trompe une fois sur vingt. None sous six écarts, ou s'ils
-    sont tous égaux : on ne sait alors pas de combien ils varient. Student, « The Probable Error of
-    a Mean », 1908. Les écarts 1, 2, 3, 4, 5 et 6 donnent (1,55, 5,45)."""
+    tous les cas possibles ; la méthode se trompe une fois sur vingt. None s'il y a moins de six
+    écarts, ou s'ils sont tous égaux : on ne sait alors pas de combien ils varient. Student, « The
+    Probable Error of a Mean », 1908. Les écarts 1, 2, 3, 4, 5 et 6 donnent (1.55, 5.45)."""
     gaps = [round(gap, 9) for gap in gaps]  # sans les erreurs d'arrondi des calculs
     n = len(gaps)
     if n < FEWEST or len(set(gaps)) == 1:
@@ -568,10 +568,11 @@ def rounded_interval(gaps):
 
 
 def cases_needed(gaps):
-    """Combien de cas, environ, pour que l'intervalle exclue 0 quatre fois sur cinq si le gain visé
-    est réel, d'après un écart de moyenne par cas ; None sous six écarts ou sans gain visé. 2,8016
-    vaut 1,96 + 0,8416, quantiles de la loi normale à 97,5 % et à 80 % ; 1,92 compense un petit
-    nombre de cas. Guenther, « Sample Size Formulas for Normal Theory T Tests », 1981."""
+    """Combien de cas il faut, environ, pour que l'intervalle exclue 0 quatre fois sur cinq si le
+    gain visé est réel, d'après un écart de moyenne par cas ; None avec moins de six écarts, ou sans
+    gain visé. 2,8016 vaut 1,96 + 0,8416, quantiles de la loi normale à 97,5 % et à 80 % ; 1,92
+    compense un petit nombre de cas. Guenther, « Sample Size Formulas for Normal Theory T Tests »,
+    1981."""
     goal = GOALS["moyenne"]
     if len(gaps) < FEWEST or goal <= 0:
         return None
@@ -694,7 +695,7 @@ def beyond_sentence(first, second, comparison):
     sentence += f" Un gain de {goal:g} en moyenne est {gain}."
     if low <= 0 and high < goal:
         sentence += f" Plutôt que d'ajouter des cas, changez {second}."
-    elif low <= 0 and comparison["cases_needed"] > comparison["cases"]:
+    elif low <= 0 and comparison["cases_needed"] > comparison["cases"]:  # ici, jamais None
         sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour voir "
         sentence += "un tel gain quatre fois sur cinq."
     return sentence
@@ -743,7 +744,7 @@ def system_errors(path):
         text = SYSTEM_ERRORS.get(error.errno, f"le système répond « {error.strerror} »")
         raise Arret(f"{path} : {text}") from None
     except UnicodeDecodeError:
-        raise Arret(f"{path} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
+        raise Arret(f"{path} : le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8") from None
 
 
 def display(text):
@@ -788,7 +789,7 @@ def check_cases(cases, path):
                 raise Arret(f"{place}, « {key} » : un emoji y est coupé en deux, corrigez-le")
         first = numbers.setdefault(" ".join(case["input"].split()), number)
         if first != number:
-            raise Arret(f"{path} : les cas n° {first} et {number} ont le même texte, ôtez-en un")
+            raise Arret(f"{path} : les cas {first} et {number} ont le même texte, ôtez-en un")
 
 
 def load_cases(path):
@@ -798,7 +799,7 @@ def load_cases(path):
     if not text.strip():
         raise Arret(f"{path} : le fichier est vide, écrivez-y une liste de cas")
     try:
-        cases = json.loads(text.rstrip())  # une erreur est alors sur une ligne qui se voit
+        cases = json.loads(text.rstrip())  # l'erreur désigne ainsi une ligne non vide
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
         advice = "vérifiez à cet endroit les virgules, les guillemets et les crochets"
@@ -851,7 +852,7 @@ class Journal:
 
 def call_key(version, passage, params):
     """L'empreinte d'un appel, qui le nomme aussi dans un lot. Deux versions au même prompt ne
-    partagent pas leurs réponses ; agrandir MAX_TOKENS ne fait pas redemander celles qu'on a."""
+    partagent pas leurs réponses ; augmenter MAX_TOKENS ne fait pas redemander celles qu'on a."""
     content = json.dumps([version, passage, {**params, "max_tokens": None}], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -883,8 +884,10 @@ def saved_plan(plan, path):
         raise ValueError
     check_cases(plan["cases"], path)
     for name in ("passages", "paralleles", "limite"):
-        if name != "limite" or plan[name] is not None:  # relu comme s'il venait d'être tapé
-            plan[name] = whole_number(f"{path}, « {name} »", str(plan[name]))
+        if name == "limite" and plan[name] is None:
+            continue  # tous les cas
+        text = str(plan[name])  # relu comme s'il venait d'être tapé
+        plan[name] = whole_number(f"{path}, « {name} »", text)
     return plan
 
 
@@ -921,8 +924,9 @@ def load_journal(path):
         raise Arret(f"{path} : ce n'est pas un journal d'eval_cv.py")
     if unreadable:
         numbers = ", ".join(unreadable[:9])
-        more = " et d'autres" if len(unreadable) > 9 else ""
-        tell(f"{path} : lignes illisibles, sans doute coupées, et ignorées (n° {numbers}{more})")
+        if len(unreadable) > 9:
+            numbers += " et d'autres"
+        tell(f"{path} : lignes illisibles, sans doute coupées, et ignorées (numéros : {numbers})")
     return journal
 
 
@@ -931,13 +935,13 @@ def keep(journal, record):
     # Un objet du SDK s'écrit par ses attributs, comme le JSON d'où il vient ; voir `as_message`.
     line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
     data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
-    with system_errors(journal.path), open(journal.path, "ab") as file:
+    # LOCK n'est pris qu'une fois le fichier ouvert, ce qui est plus long qu'y écrire.
+    with system_errors(journal.path), open(journal.path, "ab") as file, LOCK:
         if file.tell():  # un saut de ligne d'abord : la ligne précédente est peut-être coupée
             data = b"\n" + data
-        with LOCK:  # pris ici seulement : ouvrir et fermer le fichier est plus long qu'y écrire
-            file.write(data)
-            file.flush()
-            read_record(journal, json.loads(line))
+        file.write(data)
+        file.flush()
+        read_record(journal, json.loads(line))
 
 
 def as_message(data):
@@ -1010,8 +1014,8 @@ DEMO = "aucun modèle (démonstration)"
 
 
 def between(tag, content):
-    """Le texte d'une balise, dans le contenu d'une requête ; sa dernière ouverture, car le prompt
-    peut en citer une."""
+    """Le texte d'une balise, dans le contenu d'une requête ; on part de sa dernière ouverture, car
+    le prompt peut en citer une."""
     after_opening = content.rpartition(f"<{tag}>\n")[2]
     return after_opening.partition(f"\n</{tag}>")[0]
 
@@ -1022,10 +1026,10 @@ def words(text):
 
 
 def demo_ask(params):
-    """Prend la place de `ask`, sans modèle. Un résumé : les trois premières lignes du CV, avec un
-    tiret si le prompt contient une liste à tirets. Trois notes, attribuées tour à tour aux
-    critères : la part des mots du résumé qui sont dans le CV, celle des trois points, celle des
-    mots attendus qui sont dans le résumé."""
+    """Prend la place de `ask`, sans modèle. Un résumé est fait des trois premières lignes du CV,
+    avec un tiret si le prompt contient une liste à tirets. Les trois notes, attribuées tour à tour
+    aux critères, sont la part des mots du résumé qui sont dans le CV, celle des trois points, celle
+    des mots attendus qui sont dans le résumé."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
     if not is_grading(params):
@@ -1108,14 +1112,13 @@ def plan_for(given, saved):
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     if given["demo"]:
         plan["model"] = DEMO
-    demo = plan["model"] == DEMO  # qu'elle soit demandée, ou reprise
-    if demo or plan["judge"] is None:
-        plan["judge"] = plan["model"]
-    if saved and demo != (saved["model"] == DEMO):
+    if saved and (plan["model"] == DEMO) != (saved["model"] == DEMO):
         raise Arret(
             "une démonstration et une vraie évaluation ne partagent pas un journal : "
             "ôtez --reprendre"
         )
+    if plan["judge"] is None or plan["model"] == DEMO:
+        plan["judge"] = plan["model"]
     return plan
 
 
@@ -1157,18 +1160,19 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        usable = False
+        lost = 1 if is_grading(params) else 2
         try:
             answer = ask(params)
-            with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
-                check_answer(params, answer)
-                usable = True
-            return answer
-        finally:
-            if usable:
-                count("received", 1)
-            else:
-                count("missing", 1 if is_grading(params) else 2)
+        except Exception:
+            count("missing", lost)
+            raise
+        try:
+            check_answer(params, answer)
+        except Exception:  # `run_test_case` dira pourquoi, après l'écriture au journal
+            count("missing", lost)
+        else:
+            count("received", 1)
+        return answer
 
     count("received", 0)  # tout de suite : la première réponse peut tarder
     return ask_and_count
@@ -1263,11 +1267,11 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     if journal.batches and evaluate_journal is evaluate_directly:
         batch_id = next(iter(journal.batches))
         raise Arret(
-            f"{journal.path} : ce journal attend les résultats du lot {batch_id} ; reprenez-le "
+            f"{journal.path} : ce journal attend les résultats d'un lot ({batch_id}) ; reprenez-le "
             "avec outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
         )
     if journal.grid not in (None, GRID):
-        tell("La grille a changé depuis ces notes : toutes sont à redemander.")
+        tell("La grille a changé depuis les notes de ce journal : toutes vont être redemandées.")
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
         responder = demo_ask
@@ -1280,7 +1284,7 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
         keep(journal, {"run": journal.plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
     tell(f"Journal : {journal.path}")
     if len(journal.plan["prompts"]) == 1:
-        tell("Il n'y a qu'un prompt : pour en comparer deux, --prompts PROMPT_V1 v3.txt")
+        tell("Il n'y a qu'un prompt : pour en comparer deux, ajoutez --prompts PROMPT_V1 v3.txt")
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and to_do:
         tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")

@@ -3,9 +3,9 @@
 
 On donne à ce script ce que la recherche a trouvé avant un changement (par exemple l'affinage du
 modèle d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon
-document est dans les k premiers) et le MRR (la moyenne des 1/position du premier bon document, 0
-s'il est absent ; le MRR@k ne regarde que les k premiers), puis dit si l'écart peut être dû au
-hasard.
+document est dans les k premiers résultats) et le MRR (la moyenne des 1/position du premier bon
+document, 0 s'il est absent ; le MRR@k ne regarde que les k premiers résultats), puis dit si l'écart
+peut être dû au hasard.
 
     python3 retrieval_eval.py                          l'exemple de l'exercice
     python3 retrieval_eval.py avant.json               un seul fichier
@@ -27,7 +27,7 @@ Un fichier, compressé en gzip ou non, est reconnu à son contenu :
     TREC                   question Q0 document rang score nom, une ligne par document
     MS MARCO               question document rang (0 ou 1, puis croissant)
     Tevatron               question document score (avec des décimales)
-    JSON                   {"q1": {"d1": 14.2, "d2": 13.9}}, {question: {document: score}}
+    JSON                   {question: {document: score}}, comme {"q1": {"d1": 14.2, "d2": 13.9}}
     sentence-transformers  {"query_id": "q1", "results": [{"corpus_id": "d1"}]}, une question
                            par ligne
   qrels (les jugements) :
@@ -43,8 +43,8 @@ Toutes les questions jugées comptent, même absentes du run ; une question du r
 (écartées), et celles où il n'y a rien à trouver (aucun document pertinent : elles comptent pour
 0) ; la profondeur est le plus grand nombre de documents trouvés pour une question jugée.
 
-Codes de sortie : 0, le bilan est affiché ; 2, une commande ou un fichier est incorrect, ou la
-sortie est impossible ; 130, le programme a été interrompu.
+Codes de sortie : 0, le bilan est affiché ; 2, une commande ou un fichier est incorrect, ou le
+bilan ne peut pas être affiché ; 130, le programme a été interrompu.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
         raise TypeError("documents_pertinents : un dictionnaire est attendu")
     if len(questions) != len(resultats):
         raise ValueError(
-            f"le nombre de questions est {len(questions)}, et celui des listes de résultats "
+            f"le nombre de questions est {len(questions)}, et celui des listes de résultats est "
             f"{len(resultats)} ; il faut une liste par question"
         )
     positions = []
@@ -242,9 +242,9 @@ def comparer_retrieval(avant, apres) -> dict:
 
 
 def interval(gaps):
-    """L'intervalle à 95 % de l'écart moyen (Student), ou None : sous six écarts, ou s'ils sont tous
-    égaux. Rend (bas, haut). Arrondir à 9 décimales évite de prendre une erreur de calcul pour un
-    écart."""
+    """L'intervalle à 95 % de l'écart moyen (Student), ou None s'il y a moins de six écarts, ou
+    s'ils sont tous égaux. Rend (bas, haut). Arrondir à 9 décimales évite de prendre une erreur de
+    calcul pour un écart."""
     gaps = [round(gap, 9) for gap in gaps]
     n = len(gaps)
     if n < FEWEST or len(set(gaps)) == 1:
@@ -366,10 +366,10 @@ def text_blocks(file, layouts):
             number = float(text)
             if isnan(number):
                 raise ValueError
+            if width == 3 and text.lstrip(b"+-").isdigit():
+                number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
         except ValueError:  # mauvais nombre de colonnes, nombre illisible, nom hors UTF-8
             raise unexpected(row, line, layouts[width]) from None
-        if width == 3 and text.lstrip(b"+-").isdigit():
-            number = int(number)  # dans un run, c'est peut-être un rang : voir `without_ranks`
         if question != current:
             if block is not None:
                 yield block
@@ -421,7 +421,9 @@ def decoded(text, row):
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise Erreur(f"ligne {row} : le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
+        raise Erreur(
+            f"ligne {row} : le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8"
+        ) from None
 
 
 AS_TEXT = {"parse_int": str, "parse_float": str}  # les identifiants 12 et "12" n'en font qu'un
@@ -446,10 +448,10 @@ def prediction_blocks(file):
 def json_blocks(file):
     """Les blocs d'un fichier JSON : au format de l'exercice, un run ou des jugements."""
     try:
-        content = file.read().decode().rstrip()  # une erreur est alors sur une ligne qui se voit
+        content = file.read().decode().rstrip()  # l'erreur désigne ainsi une ligne non vide
         data = json.loads(content, object_pairs_hook=unique, **AS_TEXT)
     except UnicodeDecodeError:
-        raise Erreur("le fichier n'est pas en UTF-8, enregistrez-le ainsi") from None
+        raise Erreur("le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
         advice = "vérifiez à cet endroit les virgules, les guillemets et les crochets"
@@ -620,7 +622,7 @@ def read_answers(path, qrels):
 
 def look_of(scores):
     """L'allure des scores d'une question, d'après le premier et le dernier du fichier :
-    "décroissants", comme il se doit, "égaux", si tous le sont, ou "croissants", comme des
+    "décroissants", comme il se doit, "égaux", si tous le sont, ou "croissants" sinon, comme des
     distances ; "" s'il y en a moins de deux."""
     if scores is None or len(scores) < 2:
         return ""
@@ -630,7 +632,7 @@ def look_of(scores):
 
 
 def warn_about_scores(path, looks):
-    """Avertit si les scores d'aucune question ne sont décroissants (`looks` : leurs allures, selon
+    """Avertit si aucune question n'a de scores décroissants (`looks` : leurs allures, selon
     `look_of`)."""
     if "décroissants" in looks:
         return
@@ -765,7 +767,7 @@ def interval_meaning(bounds, changed, total):
     """L'intervalle d'une mesure et ce qu'il permet de dire, ou pourquoi il n'y en a pas."""
     if bounds is None and changed < FEWEST:
         quota = f"{changed} sur {total}, il en faut au moins {FEWEST}"
-        return f"sans intervalle : trop peu de questions ont changé ({quota})"
+        return f"sans intervalle : trop peu de questions ont changé de résultat ({quota})"
     if bounds is None:
         return "sans intervalle : toutes les questions ont le même écart"
     low, high = bounds
@@ -875,7 +877,7 @@ def main(argv=None):
         warn(error)
         return 2
     except OSError as error:
-        warn(f"la sortie est impossible, {system_error(error)}")
+        warn(f"l'affichage est impossible, {system_error(error)}")
         return 2
     except KeyboardInterrupt:
         warn("interrompu")

@@ -523,7 +523,7 @@ class Lecture(Accord):
         self.assertEqual((report["n"], counts), (12, [12, 0, 0]))
         self.assertEqual(report["comparison"]["V2"]["cases"], 0)
         self.assertIn(
-            "V1 → V2, sur les cas que vous avez notés dans les deux : 0\n", self.accord()[0]
+            "V1 → V2 ; cas que vous avez notés dans les deux versions : 0\n", self.accord()[0]
         )
 
     def test_une_ligne_plus_courte_que_l_en_tete_est_une_ligne_sans_note(self):
@@ -657,7 +657,7 @@ class Conclusions(Accord):
         rows = self.rows()
         rows[2][TITLES[1]] = ""
         self.save(rows)
-        self.assertIn("\nLignes où il manque la note d'un critère : n° 4\n", self.accord()[0])
+        self.assertIn("\nLignes où il manque la note d'un critère : 4\n", self.accord()[0])
 
     def test_une_feuille_plus_longue_a_toutes_les_lignes_de_la_premiere(self):
         self.export("--nombre", "4")
@@ -689,7 +689,7 @@ Biais établis (ceux dont l'intervalle exclut 0) : aucun.
 « à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.
 « kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.
 
-V1 → V2, sur les cas que vous avez notés dans les deux : 6
+V1 → V2 ; cas que vous avez notés dans les deux versions : 6
 selon vous    : écart +2.50 ; intervalle à 95 % : +0.55 à +4.45
 selon le juge : écart +3.50 ; intervalle à 95 % : +1.55 à +5.45
 Le juge classe-t-il V1 et V2 comme vous ? Oui.

@@ -1161,7 +1161,7 @@ class FichiersRefuses(WithApi):
 
     def test_meme_cv_deux_fois(self):
         twin = {**CASES[0], "input": CASES[0]["input"] + " "}
-        self.assertIn("n° 1 et 3", self.case_refused([CASES[0], CASES[1], twin]))
+        self.assertIn("les cas 1 et 3 ont", self.case_refused([CASES[0], CASES[1], twin]))
 
     def test_moitie_d_emoji_dans_un_cas(self):
         err = self.case_refused([CASES[0], {**CASES[1], "expected_focus": "a \ud83d"}])
@@ -1366,7 +1366,7 @@ class Reprendre(WithApi):
     def test_les_lignes_illisibles_sont_nommees_ensemble_neuf_au_plus(self):
         self.script("--demo", "--passages", "1")
         for more, named in [
-            (9, "n° 14, 15, 16, 17, 18, 19, 20, 21, 22)\n"),
+            (9, ": 14, 15, 16, 17, 18, 19, 20, 21, 22)\n"),
             (1, "22 et d'autres)\n"),
         ]:
             with self.journal().open("a") as file:
@@ -1383,7 +1383,7 @@ class Reprendre(WithApi):
         with self.journal().open("a") as file:
             file.write("\n" + "\n".join(lines))
         err = self.script("--reprendre", str(self.journal()))[1]
-        self.assertIn(" (n° 14, 15, 16, 17, 18, 19)\n", err)
+        self.assertIn(" et ignorées (numéros : 14, 15, 16, 17, 18, 19)\n", err)
 
     def test_un_journal_enregistre_par_un_editeur(self):
         self.script("--passages", "1")
@@ -1427,7 +1427,7 @@ class Reprendre(WithApi):
         stricter = self.loaded_copy(("Tu évalues un résumé", "Tu juges sévèrement un résumé"))
         self.api.requests.clear()
         err = self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))[1]
-        self.assertIn("La grille a changé depuis ces notes : toutes sont à redemander.\n", err)
+        self.assertIn("La grille a changé depuis les notes de ce journal : toutes vont être", err)
         self.assertEqual(["output_config" in sent for sent in self.api.requests], [True] * 6)
         runs = [record for record in self.records() if "run" in record]
         self.assertTrue(runs[-1]["grader"].startswith("Tu juges sévèrement"))
@@ -1574,7 +1574,7 @@ class Limite(WithApi):
 
     def test_un_seul_prompt_ne_se_compare_a_rien_et_c_est_dit(self):
         prompt = self.file("v3.txt", "Résume.")
-        said = "Il n'y a qu'un prompt : pour en comparer deux, --prompts PROMPT_V1 v3.txt"
+        said = "Il n'y a qu'un prompt : pour en comparer deux, ajoutez --prompts PROMPT_V1 v3.txt"
         self.assertIn(said, self.script("--demo", "--prompts", prompt)[1])
         self.assertNotIn(said, self.script("--demo", "--prompts", "PROMPT_V1", prompt)[1])
 
@@ -1815,12 +1815,12 @@ class Condamne(WithApi):
 
     def test_modele_inconnu(self):
         err = self.stopped(404, "not_found_error", "model: nope")
-        self.assertIn("finit par /v1, ôtez-le (HTTP 404 : « model: nope »)", err)
+        self.assertIn("finit par /v1, ôtez cette fin (HTTP 404 : « model: nope »)", err)
 
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
         self.assertIn(
-            "vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit par /v1, ôtez-le",
+            "vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit par /v1, ôtez cette fin",
             self.script(code=2)[1],
         )
 

@@ -324,7 +324,7 @@ class Reprise(WithBatches):
         self.stop()
         err = self.script("--reprendre", str(self.journal()), code=2)[1]
         self.assertIn(
-            "attend les résultats du lot msgbatch_0 ; reprenez-le avec outils/lots.py", err
+            "attend les résultats d'un lot (msgbatch_0) ; reprenez-le avec outils/lots.py", err
         )
         self.assertIn("outils/lots.py --reprendre", err)
         self.assertEqual(self.api.requests, [])
@@ -458,7 +458,7 @@ class Attente(WithBatches):
         self.assertGreater(self.clock.now - 1000, 2 * 3600)
 
     def test_une_cle_refusee_arrete_tout_de_suite(self):
-        for status, advice in [(401, "clé refusée"), (403, "clé sans droit")]:
+        for status, advice in [(401, "clé refusée"), (403, "la clé n'a pas le droit")]:
             self.polls += [status]
             err = self.lots("--passages", "1", code=2)[1]
             self.assertIn(f"{advice}", err)
@@ -643,7 +643,8 @@ class Envoi(WithBatches):
         self.api.lose_creations = 1
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_0", code=2)[1]
-        self.assertIn(f"ce journal n'attend pas ce lot, mais la fin d'un envoi. {self.DOUBT}", err)
+        said = "il n'attend pas ce lot, mais l'identifiant d'un lot dont l'envoi a été interrompu"
+        self.assertIn(f"{said}. {self.DOUBT}", err)
 
     def test_un_lot_trouve_doit_exister(self):
         self.api.lose_creations = 1
@@ -674,6 +675,16 @@ class Envoi(WithBatches):
         self.assertEqual(self.journal().read_bytes(), before)
         self.assertIn("V1 : 7.67/10", self.resume("--trouve", "msgbatch_1")[0])
         self.assertEqual(self.sizes(), [6, 6])
+
+    def test_un_lot_qui_a_une_requete_de_plus_n_est_pas_le_bon(self):
+        self.api.lose_creations = 1
+        self.lots("--passages", "1", code=2)
+        before = self.journal().read_bytes()
+        batch = self.api.batches["msgbatch_0"]
+        batch.append({**batch[0], "custom_id": "autre"})
+        err = self.resume("--trouve", "msgbatch_0", code=2)[1]
+        self.assertIn("--trouve msgbatch_0 : ce lot contient d'autres requêtes", err)
+        self.assertEqual(self.journal().read_bytes(), before)
 
     def test_rien_n_est_declare_si_le_reste_de_la_commande_est_incorrect(self):
         self.api.lose_creations = 1

@@ -639,7 +639,9 @@ class Fichiers(Page):
         for old, new in [("Tu évalues", "Tu juges"), ('"couverture"', '"fond"')]:
             path = self.file("autre.jsonl", text.replace(old, new))
             err = self.main(page.command, path, code=2)[1]
-            self.assertIn(f"{path} : la grille d'eval_cv.py a changé depuis ces notes ; ", err)
+            self.assertIn(
+                f"{path} : la grille d'eval_cv.py a changé depuis les notes de ce journal ; ", err
+            )
             self.assertIn(f'ce qui se paie : "{sys.executable}"', err)
             self.assertIn(f'eval_cv.py" --reprendre "{path}"', err)
 

@@ -178,9 +178,7 @@ class Fonction(unittest.TestCase):
             )
 
     def test_autant_de_resultats_que_de_questions(self):
-        dit = (
-            "questions est 2, et celui des listes de résultats 1 ; il faut une liste par question$"
-        )
+        dit = "est 2, et celui des listes de résultats est 1 ; il faut une liste par question$"
         self.refuse(ValueError, dit, ["Q1", "Q2"], [["a"]], {"Q1": "a"})
 
     def test_chaque_question_a_un_document_pertinent(self):
@@ -405,7 +403,7 @@ class Formats(AvecFichiers):
 
     def test_trois_colonnes_d_autres_entiers_sont_refuses(self):
         qrels = self.file("qrels", "q1 0 a 1\n")
-        for nombres in ("321", "234", "113", "132", "5", ["-1", "0"]):
+        for nombres in ("321", "234", "113", "132", "5", ["-1", "0"], ["9" * 400]):
             run = "".join(f"q1 {name} {nombre}\n" for name, nombre in zip("abc", nombres))
             err = self.script(self.file("run", run), "--qrels", qrels, code=2)[1]
             self.assertIn("run : question « q1 » : les entiers de la troisième colonne", err)
@@ -507,7 +505,9 @@ on ne sait pas si la recherche ferait mieux sur d'autres questions.
 Hit Rate@1 : écart +0.7500, intervalle à 95 % de +0.1610 à +1.3390 ; il exclut 0 : \
 la recherche fait mieux, et pas seulement sur ces questions.
 """
-TROP_PEU = "sans intervalle : trop peu de questions ont changé ({}, il en faut au moins 6)."
+TROP_PEU = (
+    "sans intervalle : trop peu de questions ont changé de résultat ({}, il en faut au moins 6)."
+)
 EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
 retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de la position \
@@ -730,7 +730,7 @@ class Sorties(AvecFichiers):
             with open("/dev/full", "w") as full:
                 done = lance(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
             self.assertEqual(done.returncode, 2)
-            dit = "la sortie est impossible, le disque est plein"
+            dit = "l'affichage est impossible, le disque est plein"
             self.assertEqual(done.stderr, f"retrieval_eval.py : {dit}\n")
 
     def sous_shell(self, suite):
@@ -871,7 +871,7 @@ class Erreurs(AvecFichiers):
         un, bon = ["Q"], {"Q": "bon"}
         for questions, resultats, pertinents, dit in [
             ([], [], {}, "le fichier n'a aucune question"),
-            (un, [], {}, "questions est 1, et celui des listes de résultats 0"),
+            (un, [], {}, "questions est 1, et celui des listes de résultats est 0"),
             ([], [], [], "documents_pertinents : un dictionnaire"),
             (un, ["abc"], bon, "question « Q » : une liste"),
             (un, None, bon, "questions et resultats : deux listes"),

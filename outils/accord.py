@@ -350,7 +350,8 @@ def sign(ends):
 
 def difference_lines(second, found):
     """L'écart de V1 à une autre version, selon vous et selon le juge, et s'ils sont d'accord."""
-    lines = ["", f"V1 → {second}, sur les cas que vous avez notés dans les deux : {found['cases']}"]
+    cases = f"cas que vous avez notés dans les deux versions : {found['cases']}"
+    lines = ["", f"V1 → {second} ; {cases}"]
     for side, who in [("human", "vous"), ("judge", "le juge")]:
         gap = shown(found[side], "+.2f")
         ends = shown_interval(found[f"{side}_interval"])
@@ -399,7 +400,7 @@ def screen(report, marked):
         ]
     incomplete = [str(row.line) for row in marked if "moyenne" not in row.human]
     if incomplete:
-        lines.append(f"Lignes où il manque la note d'un critère : n° {', '.join(incomplete)}")
+        lines.append(f"Lignes où il manque la note d'un critère : {', '.join(incomplete)}")
     lines += ["", TABLE.format(*TITLES)]
     biased = []
     for name, found in report["criteria"].items():

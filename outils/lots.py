@@ -267,7 +267,9 @@ def declare_lost(journal, batch_id):
     """--perdu : note que ce lot n'est plus attendu ; lève `Arret` s'il ne l'était pas."""
     if batch_id not in journal.batches:
         if UNKNOWN in journal.batches:
-            fault = "ce journal n'attend pas ce lot, mais la fin d'un envoi"
+            fault = (
+                "il n'attend pas ce lot, mais l'identifiant d'un lot dont l'envoi a été interrompu"
+            )
             raise Arret(f"{journal.path} : {fault}. {DOUBT}")
         raise not_awaited(journal, f"n'attend pas le lot {batch_id}")
     count = len(journal.batches[batch_id])
