@@ -205,8 +205,8 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après HTTP 429 ou 529
     except Exception as error:
-        # Cet attribut n'est jamais relu : il garde l'erreur, et avec elle le client inachevé, dont
-        # la destruction afficherait une autre erreur.
+        # Sans cette référence, que personne ne relit, le client inachevé serait détruit à la fin du
+        # traitement de l'erreur, et sa destruction en afficherait une autre.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -429,7 +429,7 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
     futures = []
-    stop = threading.Event()  # levé dès une erreur, avant même que `cancel_futures` annule le reste
+    stop = threading.Event()  # sans lui, un fil libre prendrait le cas suivant avant l'annulation
 
     def evaluate_case(case, prompt, ask):
         if stop.is_set():
@@ -883,11 +883,11 @@ def saved_plan(plan, path):
     if count == 0 or len(plan["names"]) != count:
         raise ValueError
     check_cases(plan["cases"], path)
-    for name in ("passages", "paralleles", "limite"):
-        if name == "limite" and plan[name] is None:
-            continue  # tous les cas
-        text = str(plan[name])  # relu comme s'il venait d'être tapé
-        plan[name] = whole_number(f"{path}, « {name} »", text)
+    numbers = ["passages", "paralleles"]
+    if plan["limite"] is not None:
+        numbers.append("limite")
+    for name in numbers:  # relus comme s'ils venaient d'être tapés
+        plan[name] = whole_number(f"{path}, « {name} »", str(plan[name]))
     return plan
 
 

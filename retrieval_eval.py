@@ -279,13 +279,15 @@ class Block(NamedTuple):
     """Ce qu'un fichier dit d'une question.
 
     Run : Block("q1", ["d3", "d1"], numbers=[14.2, 13.9]), ou sans nombres s'il est déjà en ordre
-    Jugements : Block("q1", ["d3", "d1"], numbers=[0.0, 1.0])
+    Jugements : Block("q1", ["d3", "d1"], numbers=[0, 1])
     Format de l'exercice : Block("q1", ["d3", "d1"], relevant=frozenset(["d1"]))
     """
 
     question: str
     documents: list  # dans l'ordre du fichier
-    numbers: list | None = None  # leurs scores ou, dans des jugements, leurs pertinences
+    # Leurs scores ou, dans des jugements, leurs pertinences ; un entier de la troisième et dernière
+    # colonne reste un `int`, et les autres nombres sont des `float`.
+    numbers: list | None = None
     relevant: frozenset | None = None  # ceux qu'il fallait trouver ; format de l'exercice seul
 
 
@@ -520,13 +522,15 @@ def read_qrels(path):
     de l'exercice en contient aussi."""
     qrels = {}
     decimals = False
-    for question, documents, relevances, relevant in read_blocks(path, QRELS):
-        if relevances is not None:
-            decimals = decimals or any(relevance % 1 != 0 for relevance in relevances)
-            relevant = [d for d, relevance in zip(documents, relevances) if relevance > 0]
-        elif relevant is None:  # des prédictions n'ont ni nombres ni documents pertinents
+    for block in read_blocks(path, QRELS):
+        if block.relevant is not None:  # le format de l'exercice
+            relevant = block.relevant
+        elif block.numbers is not None:
+            decimals = decimals or any(number % 1 != 0 for number in block.numbers)
+            relevant = [d for d, number in zip(block.documents, block.numbers) if number > 0]
+        else:
             raise Erreur(f"{path} : --qrels attend des jugements, et non des prédictions")
-        qrels[question] = qrels.get(question, frozenset()).union(relevant)
+        qrels[block.question] = qrels.get(block.question, frozenset()).union(relevant)
     if not qrels:
         raise Erreur(f"{path} : le fichier n'a aucun jugement")
     if decimals:
@@ -567,14 +571,7 @@ def evaluate(path, qrels):
             f"{quoted(answers[0].question)} et {quoted(min(qrels))} : "
             "les identifiants sont-ils les mêmes ?"
         )
-    # Ce que l'avertissement peut citer : un document trouvé et un document attendu.
-    citable = [answer for answer in judged if answer.first is not None and answer.relevant]
-    if citable and not any(answer.position for answer in judged):
-        first, expected = quoted(citable[0].first), quoted(min(citable[0].relevant))
-        warn(
-            f"{path} : aucun document pertinent n'est trouvé ; comparez {first} et {expected} : "
-            "les identifiants sont-ils les mêmes ?"
-        )
+    warn_if_none_found(path, judged)
     if is_run:  # les questions jugées que le run ne contient pas comptent aussi
         absent = qrels.keys() - {answer.question for answer in judged}
         judged += [Answer(question, qrels[question]) for question in absent]
@@ -593,6 +590,20 @@ def evaluate(path, qrels):
         "totals": totals,
         "is_run": is_run,
     }
+
+
+def warn_if_none_found(path, judged):
+    """Avertit si aucun document pertinent n'est trouvé ; cite un document trouvé et un attendu."""
+    if any(answer.position for answer in judged):
+        return
+    for answer in judged:
+        if answer.first is not None and answer.relevant:
+            first, expected = quoted(answer.first), quoted(min(answer.relevant))
+            warn(
+                f"{path} : aucun document pertinent n'est trouvé ; comparez {first} et "
+                f"{expected} : les identifiants sont-ils les mêmes ?"
+            )
+            return
 
 
 def read_answers(path, qrels):
@@ -622,8 +633,8 @@ def read_answers(path, qrels):
 
 def look_of(scores):
     """L'allure des scores d'une question, d'après le premier et le dernier du fichier :
-    "décroissants", comme il se doit, "égaux", si tous le sont, ou "croissants" sinon, comme des
-    distances ; "" s'il y en a moins de deux."""
+    "décroissants", comme il se doit, si le premier dépasse le dernier ; sinon "égaux", si tous le
+    sont, ou "croissants", comme des distances ; "" s'il y en a moins de deux."""
     if scores is None or len(scores) < 2:
         return ""
     if scores[0] > scores[-1]:
@@ -650,15 +661,17 @@ def warn_about_scores(path, looks):
 
 
 def first_relevant(documents, scores, relevant):
-    """La position du premier document pertinent, ou 0. Les documents sont dans l'ordre de la liste,
-    ou rangés par score puis par identifiant, décroissants, comme dans trec_eval."""
+    """La position du premier document pertinent, ou 0. Les documents sont dans l'ordre de la liste
+    ou, s'ils ont des scores, rangés par score puis par identifiant, décroissants, comme dans
+    trec_eval : le premier pertinent est alors le plus grand (score, identifiant) de ceux qu'on a
+    trouvés, et sa position, 1 plus le nombre de documents qui passent devant lui."""
     found = relevant.intersection(documents)
     if not found:
         return 0
     if scores is None:
         return 1 + min(documents.index(document) for document in found)
     best, name = max((scores[documents.index(document)], document) for document in found)
-    position = 1  # sans trier : on compte les documents qui passent devant lui
+    position = 1
     for score, document in zip(scores, documents):
         if score > best or (score == best and document > name):
             position += 1

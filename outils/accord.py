@@ -100,14 +100,17 @@ def draw(graded, version_count, number):
     for row in graded:
         by_version = cases.setdefault(row.case_number, {})
         by_version.setdefault(row.version, []).append(row)
-    groups = []  # [(n, (une ligne de V1, une de V2)), …] : les n-ièmes résumés d'un cas, n ≥ 0
+    firsts = []  # pour chaque cas, un résumé de chaque version : (ligne de V1, ligne de V2)
+    others = []  # leurs autres résumés, ceux des passages suivants
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
-            groups.extend(enumerate(zip(*by_version.values())))
-    rng.shuffle(groups)
-    groups.sort(key=lambda group: group[0])  # tri stable : les n = 0 d'abord, dans l'ordre tiré
-    kept = groups[: max(1, number // version_count)]
-    drawn = [row for _, rows in kept for row in rows]
+            first, *more = zip(*by_version.values())
+            firsts.append(first)
+            others.extend(more)
+    rng.shuffle(firsts)
+    rng.shuffle(others)
+    kept = (firsts + others)[: max(1, number // version_count)]
+    drawn = [row for rows in kept for row in rows]
     rng.shuffle(drawn)
     return drawn
 
@@ -242,7 +245,9 @@ def means_by_case(marked, name):
         if name in row.human:
             human.setdefault(row.case_number, []).append(row.human[name])
             judge.setdefault(row.case_number, []).append(row.judge[name])
-    return [{case: fmean(values) for case, values in marks.items()} for marks in (human, judge)]
+    human_means = {case: fmean(marks) for case, marks in human.items()}
+    judge_means = {case: fmean(marks) for case, marks in judge.items()}
+    return human_means, judge_means
 
 
 def rounded_mean(values):

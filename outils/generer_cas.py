@@ -36,8 +36,9 @@ import eval_cv
 from eval_cv import Arret, Impossible
 
 # Pour un autre domaine que les CV, changez PROMPT_CASE et AXES. Chaque {} du prompt reçoit une
-# valeur d'un axe, dans l'ordre. Les axes sont parcourus ensemble et en boucle : de longueurs sans
-# diviseur commun (9, 5 et 2), ils donnent toutes leurs combinaisons (90) avant de se répéter.
+# valeur d'un axe, dans l'ordre. Les axes sont parcourus ensemble et en boucle : comme leurs
+# longueurs, 9, 5 et 2, n'ont deux à deux aucun diviseur commun, ils donnent leurs 90 combinaisons
+# avant de se répéter.
 PROMPT_CASE = """\
 Écris le CV fictif, en français, d'une personne (domaine : {} ; situation : {}). De 6 à 9 lignes :
 « CV - Prénom Nom », puis des lignes « Libellé : texte » (poste ou situation, expériences,

@@ -161,9 +161,9 @@ def send(journal, waiting, received):
 
 
 def results_of(batch_id):
-    """Attend la fin d'un lot, et rend ses résultats, dans le désordre. Une erreur veut dire « pas
-    encore » ; lève `Arret` après PATIENCE secondes d'erreurs, ou si l'une d'elles condamne tous les
-    appels."""
+    """Attend la fin d'un lot, et rend ses résultats, dans le désordre. Une erreur, même HTTP 404,
+    veut dire « pas encore » ; lève `Arret` après PATIENCE secondes d'erreurs, ou aussitôt si une
+    autre erreur condamne tous les appels."""
     batches = eval_cv.client().with_options(max_retries=0, timeout=60).messages.batches
     pause = FIRST_PAUSE
     failing_since = None
@@ -236,7 +236,7 @@ def in_batches(journal, ask):
         raise Arret(f"{journal.path} : {NO_DEMO}")
     if UNKNOWN in journal.batches:
         raise Arret(f"{journal.path} : un envoi a été interrompu. {DOUBT}")
-    received = set()  # les clés des appels auxquels un lot a répondu
+    received = set()  # les clés à ne plus demander : un lot a répondu, ou l'API a refusé l'envoi
     while True:  # attend les lots partis, puis envoie la vague suivante : résumés, notations
         for batch_id in list(journal.batches):
             collect(journal, batch_id, received)
@@ -293,7 +293,7 @@ def command(argv):
     if vars(declared):
         if "reprendre" not in given:
             raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
-        journal, _ = eval_cv.open_journal(given, None)  # une option fausse ne doit rien déclarer
+        journal, _ = eval_cv.open_journal(given, None)  # lève `Arret` avant que rien ne soit écrit
         if "trouve" in declared:
             declare_found(journal, declared.trouve)
         else:
