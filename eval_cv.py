@@ -157,7 +157,7 @@ def without_key(text):
     """Le texte donné, où la clé est remplacée par « [clé] »."""
     for name in KEYS:
         key = os.environ.get(name, "").strip()
-        if key:
+        if len(key) > 3:  # plus court, ce n'est pas une clé, et cela se trouve dans tous les mots
             text = text.replace(key, "[clé]")
     return text
 
@@ -760,7 +760,8 @@ def load_prompt(name):
         with system_errors(name):
             if not Path(name).exists():
                 raise Arret(
-                    f"--prompts {name} : ce n'est ni un fichier, ni {', ni '.join(BUILT_IN)}"
+                    f"--prompts {name} : ce n'est ni un fichier, ni {', ni '.join(BUILT_IN)} ; "
+                    "écrivez ce prompt dans un fichier, et donnez le chemin du fichier"
                 )
             text = Path(name).read_text(encoding="utf-8-sig").strip()
     if not text:
@@ -921,7 +922,10 @@ def load_journal(path):
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
             unreadable.append(str(number))
     if journal.plan is None:
-        raise Arret(f"{path} : ce n'est pas un journal d'eval_cv.py")
+        raise Arret(
+            f"{path} : ce n'est pas un journal d'eval_cv.py, donnez le fichier .jsonl qu'a affiché "
+            "le script"
+        )
     if unreadable:
         numbers = ", ".join(unreadable[:9])
         if len(unreadable) > 9:
@@ -1115,7 +1119,7 @@ def plan_for(given, saved):
     if saved and (plan["model"] == DEMO) != (saved["model"] == DEMO):
         raise Arret(
             "une démonstration et une vraie évaluation ne partagent pas un journal : "
-            "ôtez --reprendre"
+            "ôtez --reprendre pour en créer un, ou --demo et --modele pour reprendre celui-ci"
         )
     if plan["judge"] is None or plan["model"] == DEMO:
         plan["judge"] = plan["model"]
@@ -1240,11 +1244,14 @@ def count_calls(journal):
     return 2 * len(results) - summaries - gradings, summaries + gradings
 
 
-def restart_command(journal, own_ask):
-    """Ce qu'il faut taper pour reprendre un journal."""
+def restart_command(journal, own_ask, limite):
+    """Ce qu'il faut taper pour reprendre un journal, sur les `limite` premiers cas, ou sur tous si
+    `limite` est None."""
+    options = ["--limite", str(limite)] if limite else []
     if own_ask:
-        return f'eval_cv.main(["--reprendre", {str(journal.path)!r}], ask=…)'
-    return f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
+        return f"eval_cv.main({['--reprendre', str(journal.path), *options]}, ask=…)"
+    command = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
+    return " ".join([command, *options])
 
 
 def open_journal(given, own_ask):
@@ -1290,30 +1297,33 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
         tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")
         responder = with_progress(responder, to_do)
 
-    restart = restart_command(journal, own_ask)
     try:
         versions = evaluate_journal(journal, responder)
     except BaseException:  # y compris Ctrl-C
         if journal.answers or journal.batches:
+            restart = restart_command(journal, own_ask, journal.plan["limite"])
             tell(f"\nLe journal garde tout ce qui a été reçu. Pour reprendre : {restart}")
         raise
     if terminal:
         print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
-    return show(given, journal, versions, restart)
+    return show(given, journal, versions, own_ask)
 
 
-def show(given, journal, versions, restart):
+def show(given, journal, versions, own_ask):
     """Affiche une évaluation et ce qu'on peut faire ensuite ; rend le code de sortie."""
     reports = {version: report_of(passes) for version, passes in versions.items()}
     comparisons = {v: compare(versions["V1"], versions[v]) for v in list(versions)[1:]}
     render = as_json if given["json"] else screen
     display(render(journal, reports, comparisons))
-    if journal.plan["limite"]:
+    limite = journal.plan["limite"]
+    if any(report["impossible"] for report in reports.values()):
+        restart = restart_command(journal, own_ask, limite)
+        tell(f"Il manque des réponses. Pour ne redemander qu'elles : {restart}")
+    if limite:
         passages = journal.plan["passages"]
         more = f"nombre de passages : {passages} ; pour en faire plus, ajoutez --passages N"
+        restart = restart_command(journal, own_ask, None)
         tell(f"Pour évaluer aussi les autres cas ({more}) : {restart}")
-    elif any(report["impossible"] for report in reports.values()):
-        tell(f"Il manque des réponses. Pour ne redemander qu'elles : {restart}")
     page = Path(__file__).with_name("outils") / "page.py"
     if page.exists():
         page_command = f'"{sys.executable}" "{page}" "{journal.path}"'

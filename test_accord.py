@@ -773,8 +773,9 @@ Vos plus grands désaccords, et la justification du juge :
         self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
         expected = (
             "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
-            "sur tous les critères (--exporter --nombre 40 fait une feuille plus longue, où sont "
-            "aussi les lignes de celle-ci)."
+            "sur tous les critères (sous un autre nom, --exporter --nombre 40 fait une feuille "
+            "plus longue : les lignes de celle-ci y sont, sans vos notes, à recopier par "
+            "identifiant)."
         )
         self.assertEqual(self.answer_to(), expected)
 

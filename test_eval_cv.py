@@ -594,7 +594,7 @@ class AutreModele(WithApi):
 
     def test_la_reprise_se_fait_depuis_python(self):
         err = self.script("--limite", "1", ask=model)[1]
-        self.assertIn(f'eval_cv.main(["--reprendre", {str(self.journal())!r}], ask=…)', err)
+        self.assertIn(f"eval_cv.main(['--reprendre', {str(self.journal())!r}], ask=…)", err)
         self.assertNotIn(sys.executable, err.partition("Pour lire cette évaluation")[0])
 
     def test_un_message_du_sdk_convient_aussi(self):
@@ -1592,11 +1592,14 @@ class Limite(WithApi):
             f"Il manque des réponses. Pour ne redemander qu'elles : \"{sys.executable}", err
         )
 
-    def test_reprendre_une_limite_n_est_pas_ne_redemander_que_des_notes(self):
+    def test_ne_redemander_que_ce_qui_manque_n_est_pas_evaluer_les_autres_cas(self):
         self.api.grade = lambda text: message("", "refusal")
         err = self.script("--limite", "1", "--passages", "1", code=1)[1]
-        self.assertIn("autres cas (nombre de passages : 1 ;", err)
-        self.assertNotIn("Pour ne redemander qu'elles", err)
+        journal = f'--reprendre "{self.journal()}"'
+        missing = re.search("Pour ne redemander qu'elles : (.*)", err)[1]
+        self.assertTrue(missing.endswith(f"{journal} --limite 1"), missing)
+        others = re.search("autres cas .nombre de passages : 1 ;.*: (.*)", err)[1]
+        self.assertTrue(others.endswith(journal), others)
 
     def test_autant_ou_plus_que_les_cas_n_est_pas_une_limite(self):
         for limite in ("3", "9"):
@@ -1737,6 +1740,13 @@ class AccesAvantTout(WithApi):
         err = self.refused()
         self.assertIn("clé refusée, vérifiez ANTHROPIC_API_KEY", err)
         self.assertIn("invalid x-api-key [clé]", err)
+
+    def test_la_cle_laissee_a_points_de_suspension_ne_se_masque_pas(self):
+        # Trop courte pour être une clé : la masquer couperait les mots des phrases.
+        for placeholder in ("…", "é"):
+            os.environ["ANTHROPIC_API_KEY"] = placeholder
+            err = self.refused()
+            self.assertIn("une lettre accentuée ou « … » : recopiez la clé", err)
 
     def test_cle_avec_un_espace_un_retour_a_la_ligne_ou_un_accent(self):
         for key in (f"{KEY} {KEY}", f"{KEY}\n{KEY}", f"{KEY}é", " "):

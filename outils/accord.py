@@ -17,8 +17,8 @@ personnelles : gardez-la dans un dossier que git ignore.
   --journal JOURNAL   le journal d'où viennent les résumés ; par défaut, le plus récent de
                       resultats/ qui contient une réponse
   --exporter          créer la feuille ; un fichier qui existe n'est jamais écrasé
-  --nombre N          combien de résumés exporter (20) ; s'il y a trop peu de cas, la feuille prend
-                      aussi les résumés des autres passages
+  --nombre N          combien de résumés exporter (20), sans aucune note ; s'il y a trop peu de cas,
+                      la feuille prend aussi les résumés des autres passages
   --json              la comparaison en JSON sur la sortie standard
   -h, --help          cette aide
 
@@ -364,8 +364,10 @@ def difference_lines(second, found):
     yours = sign(found["human_interval"])
     its = sign(found["judge_interval"])
     answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
-    answer += "sur tous les critères (--exporter --nombre 40 fait une feuille plus longue, où sont "
-    answer += "aussi les lignes de celle-ci)."
+    answer += (
+        "sur tous les critères (sous un autre nom, --exporter --nombre 40 fait une feuille plus "
+    )
+    answer += "longue : les lignes de celle-ci y sont, sans vos notes, à recopier par identifiant)."
     if yours and yours == its:
         answer = "Oui."
     elif yours and yours == -its:
