@@ -428,7 +428,7 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     chaque appel. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le résultat (voir
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
-    futures = []
+    futures = []  # les mêmes, à plat, pour les attendre dans l'ordre où ils finissent
     stop = threading.Event()  # sans lui, un fil libre prendrait le cas suivant avant l'annulation
 
     def evaluate_case(case, prompt, ask):
@@ -842,7 +842,7 @@ class Journal:
       que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé ;
     - {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} (outils/lots.py)."""
 
-    path: Path  # None tant que le fichier n'existe pas
+    path: Path  # None tant qu'un nouveau journal n'a pas de nom
     plan: dict = None  # sa dernière ligne "run", que remplace ce que demande la commande
     grid: tuple = None  # le prompt du juge et le schéma de cette ligne
     answers: dict = field(default_factory=dict)  # {clé d'un appel: sa dernière ligne}
@@ -880,7 +880,7 @@ def saved_plan(plan, path):
     plan = {**DEFAULTS, "names": names, **plan}
     texts = [*plan["prompts"], *plan["names"], plan["model"], plan["judge"]]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError
+        raise ValueError  # ce n'est pas un plan : `load_journal` ignorera la ligne
     if count == 0 or len(plan["names"]) != count:
         raise ValueError
     check_cases(plan["cases"], path)
@@ -1295,7 +1295,8 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and to_do:
         tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")
-        responder = with_progress(responder, to_do)
+        if evaluate_journal is evaluate_directly:  # les lots n'appellent pas `responder`
+            responder = with_progress(responder, to_do)
 
     try:
         versions = evaluate_journal(journal, responder)

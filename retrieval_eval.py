@@ -128,7 +128,8 @@ def position_of(question, documents, relevant):
 
 
 def is_list(value):
-    """Vrai pour une liste, un tuple, un tableau numpy… ; faux pour un texte ou un ensemble."""
+    """Vrai pour une liste, un tuple, un tableau numpy… ; faux pour un texte, un ensemble ou un
+    dictionnaire."""
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict, set, frozenset))
 
 
@@ -143,9 +144,10 @@ def as_list(value):
 
 def check_kinds(results, all_relevant):
     """Lève TypeError si les documents trouvés et attendus n'ont pas d'identifiants du même type."""
+    # Un exemple de chaque type : {"un nombre": 7} d'un côté, {"un texte": "7"} de l'autre.
     found = {kind(document): document for documents in results for document in documents}
     wanted = {kind(document): document for some in all_relevant for document in as_list(some)}
-    if found and found.keys().isdisjoint(wanted):  # {"un nombre": 7} et {"un texte": "7"}
+    if found and found.keys().isdisjoint(wanted):
         one, other = next(iter(found.values())), next(iter(wanted.values()))
         raise TypeError(
             "aucun document pertinent n'est trouvé, et les identifiants sont de deux types : "
@@ -285,8 +287,9 @@ class Block(NamedTuple):
 
     question: str
     documents: list  # dans l'ordre du fichier
-    # Leurs scores ou, dans des jugements, leurs pertinences ; un entier de la troisième et dernière
-    # colonne reste un `int`, et les autres nombres sont des `float`.
+    # Leurs scores, ou leurs pertinences. Ce sont des `float`, sauf un entier de la dernière de
+    # trois colonnes, qui reste un `int` : dans un run, c'est peut-être un rang (voir
+    # `without_ranks`).
     numbers: list | None = None
     relevant: frozenset | None = None  # ceux qu'il fallait trouver ; format de l'exercice seul
 

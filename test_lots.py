@@ -16,10 +16,22 @@ import sys
 import threading
 import time
 import unittest
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
-from test_eval_cv import CASES, CRITERIA, GOOD, HERE, KEY, WithApi, error, eval_cv, message
+from test_eval_cv import (
+    CASES,
+    CRITERIA,
+    GOOD,
+    HERE,
+    KEY,
+    Terminal,
+    WithApi,
+    error,
+    eval_cv,
+    message,
+)
 
 sys.path.insert(0, str(HERE / "outils"))
 
@@ -278,6 +290,13 @@ class Lots(WithBatches):
         self.script("--demo", "--limite", "1")
         self.assertIn("faites-la avec eval_cv.py", self.resume(code=2)[1])
         self.assertEqual(self.sizes(), [])
+
+    def test_au_terminal_pas_de_compteur_que_rien_ne_ferait_avancer(self):
+        arguments = ["--sortie", str(self.folder / "resultats"), "--passages", "1"]
+        with redirect_stdout(io.StringIO()), redirect_stderr(Terminal()) as err:
+            lots.command(arguments)
+        self.assertIn("Appels à faire : 12 ; réponses déjà au journal : 0\n", err.getvalue())
+        self.assertNotIn("manquante", err.getvalue())
 
     def test_l_aide_est_en_francais_et_explique_ses_options(self):
         process = self.process("--help", script="outils/lots.py")

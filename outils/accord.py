@@ -76,7 +76,7 @@ INVISIBLE = "\u200b"  # l'espace de largeur nulle que l'on y met
 
 def graded_rows(results):
     """Les résumés notés par le juge, {identifiant: ligne}, d'après les passages de chaque version.
-    Le texte qu'une version redonne à un autre passage n'y est qu'une fois, au premier passage."""
+    Un texte qu'une version redonne n'y est qu'une fois, au premier passage où il est noté."""
     graded = {}
     for version, passes in results.items():
         for one_pass in passes:
@@ -214,7 +214,7 @@ def read_sheet(path, graded, journal):
         marks = marks_of(cells, f"{path}, ligne {line}")
         if row is None and (identifier or marks):
             unknown.append(str(line))
-        elif not marks:
+        elif not marks:  # ici, `row` peut être None ; plus bas, jamais
             skipped += 1
         elif row.human:
             twins = f"lignes {row.line} et {line}"
@@ -363,11 +363,11 @@ def difference_lines(second, found):
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
     yours = sign(found["human_interval"])
     its = sign(found["judge_interval"])
-    answer = "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
-    answer += (
-        "sur tous les critères (sous un autre nom, --exporter --nombre 40 fait une feuille plus "
+    answer = (
+        "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas sur "
+        "tous les critères (sous un autre nom, --exporter --nombre 40 fait une feuille plus "
+        "longue : les lignes de celle-ci y sont, sans vos notes, à recopier par identifiant)."
     )
-    answer += "longue : les lignes de celle-ci y sont, sans vos notes, à recopier par identifiant)."
     if yours and yours == its:
         answer = "Oui."
     elif yours and yours == -its:

@@ -129,7 +129,8 @@ def check_batch(batch_id, requests):
     batches = eval_cv.client().with_options(max_retries=1, timeout=60).messages.batches
     try:
         batch = batches.retrieve(batch_id)
-        same = sum(vars(batch.request_counts).values()) == len(requests)
+        counts = vars(batch.request_counts)  # {"processing": 3, "succeeded": 5, …}
+        same = sum(counts.values()) == len(requests)
         if same and batch.processing_status == "ended":
             results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
             same = any(item.custom_id in requests for item in results)
