@@ -33,8 +33,8 @@ seul ce qui manque est alors redemandé. Les options, avec leur valeur par défa
   -h, --help             cette aide
 
 Codes de sortie : 0, V1 a une note, et toute autre version lui est comparée ; 1, V1 n'a aucune note,
-ou une autre version n'a aucun cas noté aussi dans V1 ; 2, une commande ou un fichier est incorrect,
-ou une erreur condamne tous les appels ; 130, le programme a été interrompu.
+ou une autre version n'a aucun cas noté en commun avec V1 ; 2, une commande ou un fichier est
+incorrect, ou une erreur condamne tous les appels ; 130, le programme a été interrompu.
 """
 
 # Les parties 1 à 5 répondent à un exercice de cours, qui impose run_prompt, model_grader,
@@ -92,7 +92,8 @@ GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 
 for name in ("justification", "moyenne"):
     if name in CRITERIA:
         print(
-            f"eval_cv.py : dans CRITERIA, renommez « {name} », ce nom est réservé", file=sys.stderr
+            f"eval_cv.py : dans CRITERIA, renommez « {name} », car ce nom est réservé",
+            file=sys.stderr,
         )
         sys.exit(2)
 if set(GOALS) != set(MEASURES):
@@ -157,7 +158,7 @@ def without_key(text):
     """Le texte donné, où la clé est remplacée par « [clé] »."""
     for name in KEYS:
         key = os.environ.get(name, "").strip()
-        if len(key) > 3:  # plus court, ce n'est pas une clé, et cela se trouve dans tous les mots
+        if len(key) > 3:  # un texte plus court n'est pas une clé, et serait dans bien des mots
             text = text.replace(key, "[clé]")
     return text
 
@@ -461,9 +462,9 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
 
 
 def case_means(passes, missing=None):
-    """La liste, cas par cas, des moyennes de leurs passages notés, {"moyenne": 7.67, "exactitude":
-    9.0, …}, ou None : 4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour calculer des
-    bornes, `missing` est la note à donner aux notations impossibles."""
+    """La liste des moyennes de chaque cas sur ses passages notés, {"moyenne": 7.67, "exactitude":
+    9.0, …}, ou None s'il n'en a pas : 4 et 8 donnent 6 ; 9 et rien, 9 ; rien et rien, None. Pour
+    calculer des bornes, `missing` est la note à donner aux notations impossibles."""
     means = []
     for of_case in zip(*passes):  # les résultats d'un même cas, un par passage
         graded = [result["notes"] for result in of_case if result["notes"]]
@@ -771,14 +772,14 @@ def load_prompt(name):
     found = PLACEHOLDER.search(text)
     if found:
         advice = "le script ajoute lui-même le texte du cas à la fin"
-        raise Arret(f"{name} : retirez {found[0]}, {advice}")
+        raise Arret(f"{name} : retirez {found[0]}, car {advice}")
     return text
 
 
 def check_cases(cases, path):
     """Vérifie une liste de cas (voir la partie 1) ; lève un `Arret` qui nomme le cas fautif."""
     if not isinstance(cases, list) or not cases:
-        raise Arret(f"{path} : une liste d'au moins un cas est attendue, [{{…}}, {{…}}]")
+        raise Arret(f"{path} : une liste d'au moins un cas est attendue, comme [{{…}}, {{…}}]")
     numbers = {}  # {texte d'un CV: son numéro}
     for number, case in enumerate(cases, 1):
         place = f"{path}, cas n° {number}"
@@ -839,11 +840,11 @@ class Journal:
     """Un journal, relu ou à créer. Chaque ligne du fichier est un objet JSON :
     - {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES} ; seule la dernière compte ;
     - {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
-      que reçue}, ou "cause" au lieu de "message" si rien n'est arrivé ;
+      que reçue}, ou "cause" au lieu de "message" si aucune réponse n'est arrivée ;
     - {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} (outils/lots.py)."""
 
     path: Path  # None tant qu'un nouveau journal n'a pas de nom
-    plan: dict = None  # sa dernière ligne "run", que remplace ce que demande la commande
+    plan: dict = None  # sa dernière ligne "run", puis le plan que demande la commande
     grid: tuple = None  # le prompt du juge et le schéma de cette ligne
     answers: dict = field(default_factory=dict)  # {clé d'un appel: sa dernière ligne}
     batches: dict = field(default_factory=dict)  # {lot dont on attend les résultats: ses requêtes}
@@ -939,7 +940,7 @@ def keep(journal, record):
     # Un objet du SDK s'écrit par ses attributs, comme le JSON d'où il vient ; voir `as_message`.
     line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
     data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
-    # LOCK n'est pris qu'une fois le fichier ouvert, ce qui est plus long qu'y écrire.
+    # LOCK n'est pris qu'une fois le fichier ouvert, car l'ouvrir est plus long qu'y écrire.
     with system_errors(journal.path), open(journal.path, "ab") as file, LOCK:
         if file.tell():  # un saut de ligne d'abord : la ligne précédente est peut-être coupée
             data = b"\n" + data
@@ -1032,8 +1033,8 @@ def words(text):
 def demo_ask(params):
     """Prend la place de `ask`, sans modèle. Un résumé est fait des trois premières lignes du CV,
     avec un tiret si le prompt contient une liste à tirets. Les trois notes, attribuées tour à tour
-    aux critères, sont la part des mots du résumé qui sont dans le CV, celle des trois points, celle
-    des mots attendus qui sont dans le résumé."""
+    aux critères, sont la part des mots du résumé qui sont dans le CV, celle des trois points qui
+    ont un tiret, et celle des mots attendus qui sont dans le résumé."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
     if not is_grading(params):
@@ -1278,7 +1279,7 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
             "avec outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
         )
     if journal.grid not in (None, GRID):
-        tell("La grille a changé depuis les notes de ce journal : toutes vont être redemandées.")
+        tell("La grille a changé depuis que le juge a noté ce journal : tout sera noté de nouveau.")
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
         responder = demo_ask

@@ -395,7 +395,7 @@ def check_width(width, layouts, row, line):
     error = unexpected(row, line, *layouts.values())
     other_layouts = QRELS if layouts is RUN else RUN
     if width in other_layouts:
-        raise Erreur(f"{error} ; a-t-on échangé un run et ses jugements ?")
+        raise Erreur(f"{error} ; a-t-on interverti un run et ses jugements ?")
     raise error
 
 
@@ -409,7 +409,8 @@ def without_ranks(block):
     if ranks[0] not in (0, 1) or not increasing:
         raise Erreur(
             f"question {quoted(block.question)} : les entiers de la troisième colonne ne sont pas "
-            "des rangs ; les rangs partent de 0 ou 1 et augmentent, un score a des décimales"
+            "des rangs, qui partent de 0 ou de 1 et augmentent ; si ce sont des scores, "
+            "écrivez-les avec des décimales"
         )
     return Block(block.question, block.documents)
 
@@ -538,8 +539,8 @@ def read_qrels(path):
         raise Erreur(f"{path} : le fichier n'a aucun jugement")
     if decimals:
         warn(
-            f"{path} : ces jugements ont des décimales, comme des scores ; a-t-on échangé un run "
-            "et ses jugements ?"
+            f"{path} : ces jugements ont des décimales, comme des scores ; a-t-on interverti un "
+            "run et ses jugements ?"
         )
     return qrels
 

@@ -773,9 +773,9 @@ Vos plus grands désaccords, et la justification du juge :
         self.assertIn("selon le juge : écart +3.00 ; intervalle à 95 % : -\n", self.accord()[0])
         expected = (
             "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
-            "sur tous les critères (sous un autre nom, --exporter --nombre 40 fait une feuille "
-            "plus longue : les lignes de celle-ci y sont, sans vos notes, à recopier par "
-            "identifiant)."
+            "sur tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, "
+            "et ajoutez --exporter --nombre 40 ; les lignes de celle-ci y seront, mais sans vos "
+            "notes, que vous recopierez d'après les identifiants."
         )
         self.assertEqual(self.answer_to(), expected)
 

@@ -1427,7 +1427,7 @@ class Reprendre(WithApi):
         stricter = self.loaded_copy(("Tu évalues un résumé", "Tu juges sévèrement un résumé"))
         self.api.requests.clear()
         err = self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))[1]
-        self.assertIn("La grille a changé depuis les notes de ce journal : toutes vont être", err)
+        self.assertIn("La grille a changé depuis que le juge a noté ce journal : tout sera", err)
         self.assertEqual(["output_config" in sent for sent in self.api.requests], [True] * 6)
         runs = [record for record in self.records() if "run" in record]
         self.assertTrue(runs[-1]["grader"].startswith("Tu juges sévèrement"))

@@ -449,7 +449,7 @@ class Attente(WithBatches):
             "lot msgbatch_0 : aucune réponse utilisable depuis 60 minutes (échec de l'appel, "
             "HTTP 503 : « panne [clé] »). Ce lot n'est sans doute pas perdu, reprenez plus tard. "
             "S'il n'est plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez "
-            "avec --perdu msgbatch_0 : ses requêtes seront demandées et payées de nouveau."
+            "avec --perdu msgbatch_0 : ses requêtes seront envoyées et payées de nouveau."
         )
         self.assertIn(sentence, err)
         for false in ("ANTHROPIC_BASE_URL", "--modele", "--juge", "sa ligne", "peut-être créé"):
@@ -492,7 +492,7 @@ class Envoi(WithBatches):
     DOUBT = (
         "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers "
         ": s'il y est, ajoutez à la commande de reprise --trouve et son identifiant, et rien ne "
-        "sera repayé ; s'il n'y est pas, ajoutez-y --perdu inconnu."
+        "sera repayé ; s'il n'y est pas, ajoutez à cette commande --perdu inconnu."
     )
 
     def test_une_coupure_apres_l_envoi_laisse_un_doute(self):
@@ -631,7 +631,7 @@ class Envoi(WithBatches):
         out, err = self.resume("--perdu", "msgbatch_0")
         self.assertIn("V1 : 7.67/10", out)
         self.assertIn(
-            "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être demandées de nouveau ; "
+            "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être envoyées de nouveau ; "
             "celles qu'il a déjà traitées seront payées deux fois.",
             err,
         )
@@ -662,7 +662,7 @@ class Envoi(WithBatches):
         self.api.lose_creations = 1
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_0", code=2)[1]
-        said = "il n'attend pas ce lot, mais l'identifiant d'un lot dont l'envoi a été interrompu"
+        said = "ce journal n'attend que l'identifiant d'un lot dont l'envoi a été interrompu"
         self.assertIn(f"{said}. {self.DOUBT}", err)
 
     def test_un_lot_trouve_doit_exister(self):

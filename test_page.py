@@ -640,9 +640,10 @@ class Fichiers(Page):
             path = self.file("autre.jsonl", text.replace(old, new))
             err = self.main(page.command, path, code=2)[1]
             self.assertIn(
-                f"{path} : la grille d'eval_cv.py a changé depuis les notes de ce journal ; ", err
+                f"{path} : la grille d'eval_cv.py a changé depuis que le juge a noté ce journal ; ",
+                err,
             )
-            self.assertIn(f'ce qui se paie : "{sys.executable}"', err)
+            self.assertIn(f'ce qui est payant : "{sys.executable}"', err)
             self.assertIn(f'eval_cv.py" --reprendre "{path}"', err)
 
     def test_un_ancien_journal_se_lit_encore(self):

@@ -964,7 +964,7 @@ class Erreurs(AvecFichiers):
         self.assertIn("« " + "é" * 60 + " »", self.script(self.file("q", {"é" * 60: 1}), code=2)[1])
 
     def test_un_run_pris_pour_des_jugements_se_voit_a_ses_decimales(self):
-        dit = "a-t-on échangé un run et ses jugements ?"
+        dit = "a-t-on interverti un run et ses jugements ?"
         run = self.file("run", {"q1": {"a": 9.5, "b": 3}})
         qrels = self.file("qrels", {"q1": {"a": 1, "b": 0}})
         self.assertIn(dit, self.script(qrels, "--qrels", run)[1])

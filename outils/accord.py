@@ -17,8 +17,8 @@ personnelles : gardez-la dans un dossier que git ignore.
   --journal JOURNAL   le journal d'où viennent les résumés ; par défaut, le plus récent de
                       resultats/ qui contient une réponse
   --exporter          créer la feuille ; un fichier qui existe n'est jamais écrasé
-  --nombre N          combien de résumés exporter (20), sans aucune note ; s'il y a trop peu de cas,
-                      la feuille prend aussi les résumés des autres passages
+  --nombre N          combien de résumés exporter (20) ; la feuille ne contient aucune note et,
+                      s'il y a trop peu de cas, elle prend aussi les résumés des autres passages
   --json              la comparaison en JSON sur la sortie standard
   -h, --help          cette aide
 
@@ -365,8 +365,9 @@ def difference_lines(second, found):
     its = sign(found["judge_interval"])
     answer = (
         "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas sur "
-        "tous les critères (sous un autre nom, --exporter --nombre 40 fait une feuille plus "
-        "longue : les lignes de celle-ci y sont, sans vos notes, à recopier par identifiant)."
+        "tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, et "
+        "ajoutez --exporter --nombre 40 ; les lignes de celle-ci y seront, mais sans vos notes, "
+        "que vous recopierez d'après les identifiants."
     )
     if yours and yours == its:
         answer = "Oui."

@@ -20,7 +20,7 @@ change rien à un lot : voyez python3 eval_cv.py --help. Deux options complèten
                          sera repayé
   --perdu LOT            à donner si l'API ne connaît plus ce lot, ou si ses résultats ont expiré
                          (si vous n'avez jamais reçu son identifiant, donnez à sa place le mot
-                         « inconnu ») : ses requêtes seront demandées et payées de nouveau
+                         « inconnu ») : ses requêtes seront envoyées et payées de nouveau
   -h, --help             cette aide
 """
 
@@ -49,7 +49,7 @@ UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
     "s'il y est, ajoutez à la commande de reprise --trouve et son identifiant, et rien ne sera "
-    f"repayé ; s'il n'y est pas, ajoutez-y --perdu {UNKNOWN}."
+    f"repayé ; s'il n'y est pas, ajoutez à cette commande --perdu {UNKNOWN}."
 )
 NOT_SENT = {  # les exceptions qui précèdent tout envoi
     "TypeError",
@@ -101,8 +101,8 @@ def name_batch(journal, batch_id):
 
 
 def create_batch(journal, requests):
-    """Crée un lot, en un seul essai : un autre pourrait payer un second lot. Rend faux si l'API le
-    trouve trop gros ; lève `Arret`."""
+    """Crée un lot, en un seul essai : un autre pourrait faire payer un second lot. Rend faux si
+    l'API le trouve trop gros ; lève `Arret`."""
     batches = eval_cv.client().with_options(max_retries=0).messages.batches
     items = [{"custom_id": key, "params": record["request"]} for key, record in requests.items()]
     keep(journal, {"batch": UNKNOWN, "requests": requests})  # au cas où tout s'arrêterait ici
@@ -124,8 +124,8 @@ def create_batch(journal, requests):
 
 
 def check_batch(batch_id, requests):
-    """Lève `Arret` si l'API ne connaît pas ce lot, s'il n'a pas le même nombre de requêtes ou si,
-    fini, il n'a aucune de celles-ci."""
+    """Lève `Arret` si l'API ne connaît pas ce lot, si le nombre de ses requêtes n'est pas celui de
+    `requests` ou si, une fois fini, il n'en contient aucune."""
     batches = eval_cv.client().with_options(max_retries=1, timeout=60).messages.batches
     try:
         batch = batches.retrieve(batch_id)
@@ -191,7 +191,7 @@ def results_of(batch_id):
                     f"lot {batch_id} : aucune réponse utilisable depuis {PATIENCE // 60} minutes "
                     f"({state}). Ce lot n'est sans doute pas perdu, reprenez plus tard. S'il n'est "
                     "plus dans la console d'Anthropic, ou si ses résultats ont expiré, reprenez "
-                    f"avec --perdu {batch_id} : ses requêtes seront demandées et payées de nouveau."
+                    f"avec --perdu {batch_id} : ses requêtes seront envoyées et payées de nouveau."
                 ) from None
         tell(f"Lot {batch_id} : {state}")
         time.sleep(pause)
@@ -268,14 +268,12 @@ def declare_lost(journal, batch_id):
     """--perdu : note que ce lot n'est plus attendu ; lève `Arret` s'il ne l'était pas."""
     if batch_id not in journal.batches:
         if UNKNOWN in journal.batches:
-            fault = (
-                "il n'attend pas ce lot, mais l'identifiant d'un lot dont l'envoi a été interrompu"
-            )
+            fault = "ce journal n'attend que l'identifiant d'un lot dont l'envoi a été interrompu"
             raise Arret(f"{journal.path} : {fault}. {DOUBT}")
         raise not_awaited(journal, f"n'attend pas le lot {batch_id}")
     count = len(journal.batches[batch_id])
     tell(
-        f"Lot déclaré perdu, {batch_id} : ses requêtes ({count}) vont être demandées de nouveau ; "
+        f"Lot déclaré perdu, {batch_id} : ses requêtes ({count}) vont être envoyées de nouveau ; "
         "celles qu'il a déjà traitées seront payées deux fois."
     )
     keep(journal, {"collected": batch_id})
