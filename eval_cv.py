@@ -1258,13 +1258,14 @@ def restart_command(journal, own_ask, limite):
 def open_journal(given, own_ask):
     """Le journal repris, ou à créer, dont le plan devient celui de la commande ; puis vrai s'il
     faut y écrire ce plan, ou la grille."""
-    journal = load_journal(given["reprendre"]) if "reprendre" in given else Journal(None)
-    if own_ask and journal.plan is None:  # le nom de la fonction tient lieu de nom de modèle
+    journal = Journal(None)
+    if "reprendre" in given:
+        journal = load_journal(given["reprendre"])
+    elif own_ask:  # le nom de la fonction tient lieu de nom de modèle
         given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
-    plan = plan_for(given, journal.plan)
-    changed = journal.plan != plan or journal.grid != GRID
-    journal.plan = plan
-    return journal, changed
+    saved = journal.plan
+    journal.plan = plan_for(given, saved)
+    return journal, journal.plan != saved or journal.grid != GRID
 
 
 def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
@@ -1307,7 +1308,8 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
             tell(f"\nLe journal garde tout ce qui a été reçu. Pour reprendre : {restart}")
         raise
     if terminal:
-        print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
+        with suppress(OSError):
+            print(f"\r{'':60}\r", end="", file=sys.stderr, flush=True)
     return show(given, journal, versions, own_ask)
 
 

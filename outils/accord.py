@@ -101,12 +101,12 @@ def draw(graded, version_count, number):
         by_version = cases.setdefault(row.case_number, {})
         by_version.setdefault(row.version, []).append(row)
     firsts = []  # pour chaque cas, un résumé de chaque version : (ligne de V1, ligne de V2)
-    others = []  # leurs autres résumés, ceux des passages suivants
+    others = []  # leurs autres résumés, groupés de même ; ce qu'une version a de plus est laissé
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
-            first, *more = zip(*by_version.values())
-            firsts.append(first)
-            others.extend(more)
+            groups = list(zip(*by_version.values()))
+            firsts.append(groups[0])
+            others.extend(groups[1:])
     rng.shuffle(firsts)
     rng.shuffle(others)
     kept = (firsts + others)[: max(1, number // version_count)]
@@ -363,16 +363,17 @@ def difference_lines(second, found):
         lines.append(f"selon {who:8}: écart {gap} ; intervalle à 95 % : {ends}")
     yours = sign(found["human_interval"])
     its = sign(found["judge_interval"])
-    answer = (
-        "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas sur "
-        "tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, et "
-        "ajoutez --exporter --nombre 40 ; les lignes de celle-ci y seront, mais sans vos notes, "
-        "que vous recopierez d'après les identifiants."
-    )
     if yours and yours == its:
         answer = "Oui."
     elif yours and yours == -its:
         answer = "Non, il les classe dans l'ordre inverse : précisez la grille avant de le croire."
+    else:
+        answer = (
+            "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
+            "sur tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, "
+            "et ajoutez --exporter --nombre 40 ; les lignes de celle-ci y seront, mais sans vos "
+            "notes, que vous recopierez d'après les identifiants."
+        )
     return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 
 

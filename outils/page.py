@@ -321,9 +321,9 @@ def summaries(case_results):
         if summary is not None:
             text += f"<pre>{html.escape(summary)}</pre>"
             checks = group[0][1]["checks"]  # les mêmes pour tout le groupe
-            words = [f"{name}, {'oui' if checks[name] else 'non'}" for name in checks]
-            if words:
-                text += f"<p>{french('Contrôles par code : ' + ' ; '.join(words))}</p>"
+            outcomes = [f"{name}, {'oui' if checks[name] else 'non'}" for name in checks]
+            if outcomes:
+                text += f"<p>{french('Contrôles par code : ' + ' ; '.join(outcomes))}</p>"
         for passage, result in group:
             text += grading(passage, result)
         articles.append(f"<article>{text}</article>")
@@ -365,15 +365,15 @@ def page_of(journal, results):
     versions = list(results)
     for second in versions[1:]:
         parts.append(comparison_section(second, results))
-    rows = sorted(case_rows(results), key=rank)
-    parts.append(cases_table(versions, rows))
+    rows = case_rows(results)
+    parts.append(cases_table(versions, sorted(rows, key=rank)))
     parts.append("<h2>Les versions</h2>")
     labels = eval_cv.labels(plan)
     for (version, report), prompt in zip(reports.items(), plan["prompts"]):
         parts.append(version_section(french(labels[version], *plan["names"]), report, prompt))
     grid = [f"<li>{french(f'{name} : {text}')}</li>" for name, text in CRITERIA.items()]
     parts.append(f"<h2>La grille du juge</h2><ul>{''.join(grid)}</ul><h2>Cas par cas</h2>")
-    for row in sorted(rows, key=lambda row: row.case_number):
+    for row in rows:
         parts.append(case_section(row))
     return "\n".join(parts)
 
