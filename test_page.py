@@ -553,6 +553,18 @@ class Securite(Page):
         self.page()
         self.assertEqual(self.journal().with_suffix(".html").stat().st_mode & 0o777, 0o600)
 
+    @unittest.skipIf(os.name == "nt", "sans objet")
+    def test_son_brouillon_n_est_lisible_de_personne_d_autre_meme_un_instant(self):
+        self.evaluate({"CV un": [5]})
+        modes = []
+
+        def copymode(source, draft):  # appelé une fois le brouillon écrit
+            modes.append(draft.stat().st_mode & 0o777)
+
+        with patch.object(page.shutil, "copymode", copymode):
+            self.page()
+        self.assertEqual(modes, [0o600])
+
 
 class Francais(Page):
     def test_les_nombres_et_la_ponctuation_sont_ceux_du_francais(self):
