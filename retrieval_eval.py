@@ -523,7 +523,7 @@ def exercise_blocks(data):
 
 def read_qrels(path):
     """Les jugements, {question: ensemble des documents dont la pertinence dépasse 0} ; un fichier
-    de l'exercice en contient aussi."""
+    au format de l'exercice en contient aussi."""
     qrels = {}
     decimals = False
     for block in read_blocks(path, QRELS):

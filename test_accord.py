@@ -567,6 +567,7 @@ class Lecture(Accord):
         )
         self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + said)
         self.assertIn("lignes ignorées (2, 3,", err)
+        self.assertIn(f"noté par le juge dans {self.journal_path} ;", err)
         self.assertIn("si la feuille vient d'un autre journal, donnez-le avec --journal", err)
 
     def test_la_meme_feuille_sert_apres_de_nouvelles_notes_du_juge(self):

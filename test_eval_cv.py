@@ -1093,7 +1093,7 @@ class AuDelaDeCesCas(unittest.TestCase):
     def test_le_meme_ecart_partout(self):
         comparison = eval_cv.compare([graded(*[2] * 6)], [graded(*[4] * 6)])
         sentence = eval_cv.beyond_sentence("V1", "V2", comparison)
-        self.assertIn("on ne peut pas calculer d'intervalle : tous les cas comparés ont", sentence)
+        self.assertIn("d'intervalle : tous les cas comparés ont le même écart.", sentence)
 
 
 class FichiersRefuses(WithApi):

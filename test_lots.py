@@ -642,9 +642,8 @@ class Envoi(WithBatches):
         self.lots("--passages", "1")
         before = self.journal().read_bytes()
         path = self.journal()
-        none = (
-            "lots attendus : aucun ; corrigez l'identifiant, ou reprenez le journal sans --trouve"
-        )
+        none = "lots attendus : aucun ; corrigez l'identifiant, "
+        none += "ou reprenez le journal sans --trouve ni"
         for declared, expected in [
             (["--perdu", "msgbatch_7"], f"n'attend pas le lot msgbatch_7 ; {none}"),
             (["--trouve", "msgbatch_7"], f"n'a pas d'envoi interrompu ; {none}"),
