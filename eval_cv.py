@@ -85,22 +85,30 @@ CRITERIA = {  # la grille : schéma, prompt du juge, moyennes et affichage en d�
     "couverture": "l'essentiel y est-il (poste, compétences clés, réalisations) ?",
 }
 SCALE = range(11)  # les notes admises
-LOWEST, HIGHEST = SCALE[0], SCALE[-1]
 MEASURES = ["moyenne", *CRITERIA]  # ce que l'on compare, dans l'ordre d'affichage
 GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 1, aucune baisse
 
-for name in ("justification", "moyenne"):
-    if name in CRITERIA:
-        print(
-            f"eval_cv.py : dans CRITERIA, renommez « {name} », car ce nom est réservé",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-if set(GOALS) != set(MEASURES):
-    keys = ", ".join(MEASURES)
-    print(f"eval_cv.py : GOALS doit avoir ces clés, et aucune autre : {keys}", file=sys.stderr)
-    sys.exit(2)
 
+def check_grid():
+    """Vérifie la grille, que l'on récrit pour une autre tâche ; si elle est incorrecte, le script
+    dit pourquoi et s'arrête."""
+    fault = None
+    if not CRITERIA:
+        fault = "CRITERIA est vide, donnez au moins un critère"
+    if isinstance(SCALE, int) or len(SCALE) < 2:
+        fault = "SCALE doit donner au moins deux notes, comme range(11)"
+    for name in ("justification", "moyenne"):
+        if name in CRITERIA:
+            fault = f"dans CRITERIA, renommez « {name} », car ce nom est réservé"
+    if set(GOALS) != set(MEASURES):
+        fault = f"GOALS doit avoir ces clés, et aucune autre : {', '.join(MEASURES)}"
+    if fault:
+        print(f"eval_cv.py : {fault}", file=sys.stderr)
+        sys.exit(2)
+
+
+check_grid()
+LOWEST, HIGHEST = SCALE[0], SCALE[-1]
 MARK = {"type": "integer", "enum": list(SCALE)}  # `enum`, car l'API n'admet ni minimum ni maximum
 SCHEMA_NOTES = {
     "type": "object",
@@ -229,11 +237,13 @@ def fault_of(error):
     bogue : il est rendu tel quel."""
     if isinstance(error, TypeError):
         if "authentication method" in str(error):  # ce que dit le SDK quand il ne trouve pas de clé
-            return Arret("aucune clé : définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo")
+            return Arret(
+                "la clé manque, définissez ANTHROPIC_API_KEY, ou essayez eval_cv.py --demo"
+            )
         return error
     status = getattr(error, "status_code", None)
     if status is None:
-        return Impossible(f"échec de l'appel : {network_cause(error)}")
+        return Impossible(f"échec de l'appel, {network_cause(error)}")
     try:
         reason = error.body["error"]["message"]
     except (TypeError, KeyError):
@@ -492,7 +502,8 @@ def report_of(passes):
     """Le bilan d'une version : {"average": 6.89, "by_criteria": {"exactitude": 7.0, …}, "by_pass":
     [6.67, 7.17], "graded": 5, "impossible": {"notation : réponse vide": 1}, "bounds": [5.72, 7.39],
     "checks": {"trois points": [5, 6], …}}. "bounds" : la moyenne si les notes manquantes valaient
-    toutes le minimum, ou le maximum ; "checks" : combien de résumés passent, et sur combien."""
+    toutes le minimum, ou le maximum ; "checks" : sur combien de résumés le contrôle est vrai, et
+    combien il y en a."""
     results = sum(passes, [])  # ceux de tous les passages, bout à bout
     mean = averages(case_means(passes))
     checks = [result["checks"] for result in results if result["summary"] is not None]
@@ -1057,7 +1068,7 @@ def demo_ask(params):
 
 
 REFUSALS = {  # ce que reproche argparse, en anglais, et ce que l'on en dit
-    "unrecognized arguments: (.+)": "l'argument {} est inconnu",
+    "unrecognized arguments: (.+)": "le script n'attend pas « {} »",
     "the following arguments are required: (.+)": "il manque {}",
     "argument (.+): expected .+": "il manque la valeur de {}",
 }
@@ -1067,7 +1078,8 @@ def parser_for(argv):
     """Un analyseur qui refuse en français, et dont le résultat n'a que les options données."""
     if "" in argv:
         raise Arret(
-            "un argument est vide, peut-être une variable non définie : corrigez la commande"
+            "un argument est vide, peut-être parce qu'une variable n'est pas définie : corrigez la "
+            "commande"
         )
 
     def refuse(message):

@@ -316,6 +316,8 @@ def read_blocks(path, layouts):
                 yield from prediction_blocks(file)
             elif head.startswith(b"{"):
                 yield from json_blocks(file)
+            elif head.startswith(b"["):
+                raise Erreur("une liste JSON n'est pas l'un des formats attendus ; voyez --help")
             elif layouts is RUN:
                 yield from map(without_ranks, text_blocks(file, layouts))
             else:
@@ -653,9 +655,9 @@ def warn_about_scores(path, looks):
         return
     if "croissants" in looks:
         warn(
-            f"{path} : le premier document d'une question n'y a jamais un meilleur score que le "
-            "dernier ; ces nombres sont-ils des distances ? Un score plus grand doit être "
-            "meilleur : changez leur signe"
+            f"{path} : ces scores sont-ils des distances ? Le premier document d'une question n'en "
+            "a jamais un meilleur que le dernier. Si oui, changez leur signe, car un score plus "
+            "grand doit être meilleur"
         )
     elif "égaux" in looks:
         warn(
@@ -714,8 +716,8 @@ def compare(paths, sides, k):
     old_depth, new_depth = (side["totals"]["profondeur"] for side in sides)
     if old_depth != new_depth:
         warn(
-            f"jusqu'à {old_depth} documents par question avant, {new_depth} après : au-delà de la "
-            f"position {min(old_depth, new_depth)}, les mesures ne se comparent pas ; "
+            f"une question a jusqu'à {old_depth} documents avant, et {new_depth} après : au-delà "
+            f"de la position {min(old_depth, new_depth)}, les mesures ne se comparent pas ; "
             "gardez autant de documents dans les deux fichiers"
         )
     avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
@@ -730,8 +732,8 @@ L'exemple de l'exercice :
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
 Hit Rate@{k} : {hit_rate} (part des questions dont le bon document est en position {k} au plus)
 MRR : {mrr} ((1/2 + 0) / 2)
-Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
-leurs formats : python3 retrieval_eval.py --help"""
+Pour comparer vos fichiers : python3 retrieval_eval.py avant.json apres.json
+Pour connaître leurs formats : python3 retrieval_eval.py --help"""
 
 COUNT_NAMES = {  # les nombres d'un bilan, tels que l'écran les nomme
     "questions": "questions",
@@ -818,7 +820,7 @@ def parse(argv):
         unknown = re.fullmatch("unrecognized arguments: (.+)", message)
         incomplete = re.fullmatch("argument (.+): expected .+", message)
         if unknown:
-            fault = f"l'argument {unknown[1]} est inconnu"
+            fault = f"le script n'attend pas « {unknown[1]} »"
         elif incomplete:
             fault = f"il manque la valeur de {incomplete[1]}"
         typed = shlex.join(["retrieval_eval.py", *argv])

@@ -407,8 +407,8 @@ class Feuille(Accord):
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments, fault in [
             ([], "il manque FEUILLE"),
-            (["a.csv", "b.csv"], "l'argument b.csv est inconnu"),
-            (["a.csv", "--exportez"], "l'argument --exportez est inconnu"),
+            (["a.csv", "b.csv"], "le script n'attend pas « b.csv »"),
+            (["a.csv", "--exportez"], "le script n'attend pas « --exportez »"),
             (["a.csv", "--journal"], "il manque la valeur de --journal"),
         ]:
             err = self.main(accord.command, *arguments, code=2)[1]
@@ -682,10 +682,10 @@ class Conclusions(Accord):
 Résumés notés : 12 ; lignes sans note : 0
 
                cas   vous   juge  biais      intervalle  |écart|  à 1 point  kappa
-moyenne          6   2.25   4.75  +2.50               -     2.50         0%      -
-exactitude       6   2.25   4.75  +2.50               -     2.50         0%   0.53
-concision        6   2.25   4.75  +2.50               -     2.50         0%   0.53
-couverture       6   2.25   4.75  +2.50               -     2.50         0%   0.53
+moyenne          6   2.25   4.75  +2.50               -     2.50        0 %      -
+exactitude       6   2.25   4.75  +2.50               -     2.50        0 %   0.53
+concision        6   2.25   4.75  +2.50               -     2.50        0 %   0.53
+couverture       6   2.25   4.75  +2.50               -     2.50        0 %   0.53
 Biais établis (ceux dont l'intervalle exclut 0) : aucun.
 « à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.
 « kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.

@@ -1766,7 +1766,7 @@ class AccesAvantTout(WithApi):
 
     def test_aucune_cle(self):
         self.without_key()
-        self.assertIn("aucune clé : définissez ANTHROPIC_API_KEY", self.refused())
+        self.assertIn("la clé manque, définissez ANTHROPIC_API_KEY", self.refused())
         self.assertEqual(self.api.reads, [])
 
     def test_un_jeton_tient_lieu_de_cle(self):
@@ -1841,7 +1841,7 @@ class Condamne(WithApi):
         eval_cv.client().max_retries = 0
         self.api.grade = lambda text: None if "Sophie" in text else message(json.dumps(GOOD))
         out, err = self.script("--passages", "1")
-        self.assertIn("1 × notation : échec de l'appel : connexion coupée\n", out)
+        self.assertIn("1 × notation : échec de l'appel, connexion coupée\n", out)
         self.assertNotIn("Connection error", out)
         self.assertIn(f'redemander qu\'elles : "{sys.executable}"', err)
 
@@ -1853,7 +1853,7 @@ class Condamne(WithApi):
         self.addCleanup(stuck.set)
         self.api.summary = lambda text: stuck.wait(20) and message(SUMMARY)
         result = eval_cv.run_test_case(CASES[0], PROMPT_V1)
-        self.assertEqual(result["cause"], "résumé : échec de l'appel : pas de réponse à temps")
+        self.assertEqual(result["cause"], "résumé : échec de l'appel, pas de réponse à temps")
 
 
 def left_on_screen(text):
@@ -2080,10 +2080,10 @@ class LigneDeCommande(WithApi):
 
     def test_une_commande_refusee_est_montree_telle_que_tapee(self):
         for arguments, fault in [
-            (["--inconnu", "--demo"], "l'argument --inconnu est inconnu"),
-            (["fichier.json", "--demo"], "l'argument fichier.json est inconnu"),
-            (["--hel"], "l'argument --hel est inconnu"),
-            (["--passage", "2"], "l'argument --passage 2 est inconnu"),
+            (["--inconnu", "--demo"], "le script n'attend pas « --inconnu »"),
+            (["fichier.json", "--demo"], "le script n'attend pas « fichier.json »"),
+            (["--hel"], "le script n'attend pas « --hel »"),
+            (["--passage", "2"], "le script n'attend pas « --passage 2 »"),
             (["--cas"], "il manque la valeur de --cas"),
             (["--prompts", "--demo"], "il manque la valeur de --prompts"),
             (["--json=oui"], "une option ou une valeur est de trop"),
@@ -2296,6 +2296,22 @@ class AutresGrilles(WithApi):
             self.assertIn(f" {name} ".encode(), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1)
 
+    def test_une_grille_sans_critere_ou_sans_deux_notes_est_refusee(self):
+        marks = "eval_cv.py : SCALE doit donner au moins deux notes, comme range(11)\n"
+        for old, new, said in [
+            ("SCALE = range(11)", "SCALE = 5", marks),
+            ("SCALE = range(11)", "SCALE = range(1)", marks),
+            (
+                "SCALE = range(11)",
+                "CRITERIA = {}; SCALE = range(11)",
+                "eval_cv.py : CRITERIA est vide, donnez au moins un critère\n",
+            ),
+        ]:
+            err = io.StringIO()
+            with redirect_stderr(err), self.assertRaisesRegex(SystemExit, "^2$"):
+                self.loaded_copy((old, new))
+            self.assertEqual(err.getvalue(), said)
+
 
 class Demonstration(WithApi):
     def test_ni_cle_ni_paquet_ni_reseau(self):
@@ -2391,7 +2407,8 @@ class Lecture(WithApi):
 class Readme(WithApi):
     """Ce que montre le README est ce que les scripts affichent, et ses exemples tournent."""
 
-    README = (HERE / "README.md").read_text(encoding="utf-8")
+    TYPOGRAPHY = (HERE / "README.md").read_text(encoding="utf-8")  # avec ses espaces insécables
+    README = TYPOGRAPHY.replace("\N{NO-BREAK SPACE}", " ")
 
     def bloc(self, apres, langage):
         """Le premier bloc de code de ce langage après un passage du README, sans son retrait."""
@@ -2441,6 +2458,10 @@ class Readme(WithApi):
         self.file("cases.json", self.bloc("2. Écrivez", "json"))
         shown = self.lance("eval_cv.py", "--demo", cwd=self.folder).split("\n")
         self.assertEqual(shown[-3:], self.bloc("4. Essayez", "text").split("\n"))
+
+    def test_ses_espaces_sont_insecables_hors_du_code_et_des_titres(self):
+        aside = r"(?ms)^ *```.*?^ *```$|^#.*?$|^\*In English.*?\*$|`[^`]*`"
+        self.assertEqual(re.findall("« | [»;:?!%]", re.sub(aside, "", self.TYPOGRAPHY)), [])
 
     def test_toutes_les_options(self):
         options = re.findall(r"^  (--[a-z]+)", eval_cv.__doc__, re.MULTILINE)

@@ -412,7 +412,7 @@ class Attente(WithBatches):
         "échec de l'appel, HTTP 429 : « panne [clé] »\n",
         "échec de l'appel, HTTP 529 : « panne [clé] »\n",
         "échec de l'appel, HTTP 500 : « panne [clé] »\n",
-        "échec de l'appel : ",
+        "échec de l'appel, ",
         "la réponse ne vient pas de l'API\n",
     ]
 
@@ -498,7 +498,7 @@ class Envoi(WithBatches):
     def test_une_coupure_apres_l_envoi_laisse_un_doute(self):
         self.api.lose_creations = 1
         err = self.lots("--passages", "1", code=2)[1]
-        self.assertIn("envoi d'un lot : échec de l'appel : ", err)
+        self.assertIn("envoi d'un lot : échec de l'appel, ", err)
         self.assertIn(self.DOUBT, err)
         self.assertEqual(self.sizes(), [6])
 
@@ -541,7 +541,7 @@ class Envoi(WithBatches):
 
         handler.do_GET = last_answer  # la vérification de l'accès, puis plus rien
         err = self.lots("--passages", "1", code=2)[1]
-        self.assertIn("envoi d'un lot : échec de l'appel : connexion refusée", err)
+        self.assertIn("envoi d'un lot : échec de l'appel, connexion refusée", err)
         self.assertIn("Ce lot n'a pas été créé.", err)
         self.assertNotIn("peut-être", err)
 
@@ -570,7 +570,7 @@ class Envoi(WithBatches):
     def test_sans_cle_ni_journal_ni_lot(self):
         with patch.dict(os.environ, {"ANTHROPIC_API_KEY": ""}):
             err = self.lots("--passages", "1", code=2)[1]
-        self.assertIn("aucune clé", err)
+        self.assertIn("la clé manque", err)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     @unittest.skipIf(os.name == "nt", "SIGINT n'y est pas un Ctrl-C")
@@ -719,7 +719,9 @@ class Envoi(WithBatches):
         before = self.journal().read_bytes()
         for option in ("--trouve", "--perdu"):
             err = self.resume(option, "", code=2)[1]
-            self.assertIn("un argument est vide, peut-être une variable non définie", err)
+            self.assertIn(
+                "un argument est vide, peut-être parce qu'une variable n'est pas définie", err
+            )
         self.assertEqual(self.journal().read_bytes(), before)
 
     def test_trouve_et_perdu_veulent_un_journal(self):

@@ -510,7 +510,7 @@ TROP_PEU = (
 )
 EGAUX = "sans intervalle : toutes les questions ont le même écart."
 AVERTISSEMENT = """\
-retrieval_eval.py : jusqu'à 2 documents par question avant, 1 après : au-delà de la position \
+retrieval_eval.py : une question a jusqu'à 2 documents avant, et 1 après : au-delà de la position \
 1, les mesures ne se comparent pas ; gardez autant de documents dans les deux fichiers
 """
 
@@ -598,7 +598,7 @@ class Comparaison(AvecFichiers):
         apres = self.exercice("apres.json", [["bon", "x", "y"], ["bon"]])
         out, err = self.script(avant, apres, "--k", "1", "10")
         self.assertIn(
-            "jusqu'à 20 documents par question avant, 3 après : au-delà de la position 3", err
+            "une question a jusqu'à 20 documents avant, et 3 après : au-delà de la position 3", err
         )
         self.assertRegex(out, r"\n +profondeur +20 +3\n")
         self.assertEqual(self.script(avant, avant)[1], "")
@@ -650,8 +650,8 @@ L'exemple de l'exercice :
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
 Hit Rate@5 : 0.5 (part des questions dont le bon document est en position 5 au plus)
 MRR : 0.25 ((1/2 + 0) / 2)
-Pour vos fichiers : python3 retrieval_eval.py avant.json apres.json ; \
-leurs formats : python3 retrieval_eval.py --help
+Pour comparer vos fichiers : python3 retrieval_eval.py avant.json apres.json
+Pour connaître leurs formats : python3 retrieval_eval.py --help
 """
 
 
@@ -671,8 +671,8 @@ class Avertissements(AvecFichiers):
             {"q1": {"dA": 0.11, "dX": 0.52, "dY": 0.11}},  # ni égaux, ni décroissants
         ):
             bilan, err = self.avertit(run, "q1 0 dA 1\n")
-            self.assertIn("run : le premier document d'une question n'y a jamais un meilleur", err)
-            self.assertIn("ces nombres sont-ils des distances ? Un score plus grand doit être", err)
+            self.assertIn("run : ces scores sont-ils des distances ? Le premier document", err)
+            self.assertIn("changez leur signe, car un score plus grand doit être meilleur\n", err)
             self.assertEqual(err.count("\n"), 1)
             self.assertEqual(bilan["hit_rate"]["1"], 0.0)
 
@@ -711,8 +711,8 @@ class Sorties(AvecFichiers):
             self.assertEqual(retrieval_eval.main([]), 0)
             self.assertEqual(retrieval_eval.main(["--inconnu"]), 2)
         self.assertEqual(out.getvalue(), EXEMPLE)
-        dit = "« retrieval_eval.py --inconnu » est refusée, car l'argument --inconnu est inconnu ; "
-        dit += "voyez --help\n"
+        dit = "« retrieval_eval.py --inconnu » est refusée, car le script n'attend pas "
+        dit += "« --inconnu » ; voyez --help\n"
         self.assertTrue(err.getvalue().endswith(dit))
 
     def test_main_sans_argument_lit_la_ligne_de_commande(self):
@@ -778,6 +778,7 @@ class Erreurs(AvecFichiers):
         dit = "run/a : un dossier est attendu, et c'est un fichier"
         self.refuse(dit, self.file("run", RUNS["TREC"]) + "/a")
         self.refuse_run("", "run : le fichier est vide")
+        self.refuse_run('[["d1"]]', "run : une liste JSON n'est pas l'un des formats attendus")
         self.refuse_qrels("\n", "qrels : le fichier est vide")
         gz = gzip.compress(RUNS["TREC"].encode())
         self.refuse_run(gz[:40], "run : le fichier gzip est corrompu ou incomplet")
@@ -889,7 +890,7 @@ class Erreurs(AvecFichiers):
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
         self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
         self.refuse(
-            "est refusée, car l'argument --inconnu a b est inconnu ; voyez --help",
+            "est refusée, car le script n'attend pas « --inconnu a b » ; voyez --help",
             exercice,
             "--inconnu",
             "a b",
@@ -901,7 +902,7 @@ class Erreurs(AvecFichiers):
             exercice,
             "--json=1",
         )
-        self.refuse("est refusée, car l'argument --js est inconnu ; voyez", exercice, "--js")
+        self.refuse("est refusée, car le script n'attend pas « --js » ; voyez", exercice, "--js")
         self.refuse("un ou deux fichiers sont attendus, et non 3", *[exercice] * 3)
 
     def test_identifiants_qui_ne_se_rencontrent_jamais(self):

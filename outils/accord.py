@@ -341,7 +341,7 @@ def table_line(name, found):
     """La ligne d'un critère, sous TITLES."""
     means = [shown(found["human"]), shown(found["judge"]), shown(found["bias"], "+.2f")]
     ends = shown_interval(found["interval"])
-    within_one = shown(found["within_one"], ".0%")
+    within_one = shown(found["within_one"], ".0%").replace("%", " %")
     others = [shown(found["absolute_gap"]), within_one, shown(found["kappa"])]
     return TABLE.format(name, found["cases"], *means, ends, *others)
 

@@ -233,7 +233,9 @@ def disagreement(result):
     if mean > MIDDLE and not passed:
         return f"Désaccord : la moyenne dépasse {MIDDLE:g}, mais le résumé échoue à un contrôle."
     if mean < MIDDLE and passed:
-        return f"Désaccord : la moyenne est sous {MIDDLE:g}, mais le résumé passe les contrôles."
+        return (
+            f"Désaccord : la moyenne est sous {MIDDLE:g}, mais le résumé satisfait aux contrôles."
+        )
     return ""
 
 
@@ -256,7 +258,7 @@ def cases_table(versions, rows):
         headers.append("juge ≠ code")
         legend += (
             f" Juge ≠ code : nombre de résumés que le juge note au-dessus de {MIDDLE:g} alors "
-            f"qu'ils échouent à un contrôle par code, ou sous {MIDDLE:g} alors qu'ils passent "
+            f"qu'ils échouent à un contrôle par code, ou sous {MIDDLE:g} alors qu'ils satisfont à "
             "tous les contrôles."
         )
     lines = []
