@@ -698,6 +698,9 @@ Le juge classe-t-il V1 et V2 comme vous ? Oui.
 Vos plus grands désaccords, et la justification du juge :
 """
         self.assertTrue(out.startswith(start), out)
+        comparison = start[start.index("V1 → V2") : start.index("\n\nVos plus")]
+        readme = (HERE / "README.md").read_text(encoding="utf-8")
+        self.assertIn(f"```text\n{comparison}\n```", readme)
 
     def test_les_trois_plus_grands_desaccords_avec_leur_justification(self):
         wrong = {"Le CV n° 3": 8, "- CV n° 2": 1, "Le CV n° 5": 0, "- CV n° 1": 5}
