@@ -214,8 +214,8 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après HTTP 429 ou 529
     except Exception as error:
-        # Sans cette référence, que personne ne relit, le client inachevé serait détruit à la fin du
-        # traitement de l'erreur, et sa destruction en afficherait une autre.
+        # Le client inachevé, quand il est détruit, affiche une autre erreur. Cette référence, que
+        # personne ne relit, garde l'exception, et avec elle ce client.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -331,7 +331,7 @@ def is_grading(params):
 
 
 def run_prompt(cv_text: str, prompt: str, model=MODEL, ask=ask) -> str:
-    """Résume un CV : un appel. Rend le résumé ; lève `Impossible`."""
+    """Résume un CV : un appel. Rend le résumé ; lève `Impossible`, ou `Arret`."""
     content = f"{prompt}\n\n{tagged('cv', cv_text)}"
     return complete_text(ask(request(model, content)))
 
@@ -375,7 +375,8 @@ def notes_of(answer):
 
 
 def grade(case, summary, judge=MODEL, ask=ask):
-    """Fait noter un résumé par le juge : un appel. Rend les notes, comme `notes_of`."""
+    """Fait noter un résumé par le juge : un appel. Rend les notes, comme `notes_of` ; lève
+    `Impossible`, ou `Arret`."""
     focus = tagged("informations_attendues", case["expected_focus"])
     texts = [PROMPT_GRADER, tagged("cv", case["input"]), tagged("resume", summary), focus]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_NOTES}}
@@ -440,7 +441,9 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
     futures = []  # les mêmes, à plat, pour les attendre dans l'ordre où ils finissent
-    stop = threading.Event()  # sans lui, un fil libre prendrait le cas suivant avant l'annulation
+    # Un fil voit une erreur avant le fil principal : sans `stop`, il ferait payer le cas suivant
+    # avant que `cancel_futures`, plus bas, n'annule ceux qui attendent.
+    stop = threading.Event()
 
     def evaluate_case(case, prompt, ask):
         if stop.is_set():
@@ -582,9 +585,9 @@ def rounded_interval(gaps):
 def cases_needed(gaps):
     """Combien de cas il faut, environ, pour que l'intervalle exclue 0 quatre fois sur cinq si le
     gain visé est réel, d'après un écart de moyenne par cas ; None avec moins de six écarts, ou sans
-    gain visé. 2,8016 vaut 1,96 + 0,8416, quantiles de la loi normale à 97,5 % et à 80 % ; 1,92
-    compense un petit nombre de cas. Guenther, « Sample Size Formulas for Normal Theory T Tests »,
-    1981."""
+    gain visé. 2,8016 vaut 1,96 + 0,8416, quantiles de la loi normale à 97,5 % et à 80 % ; 1,92, la
+    moitié du carré de 1,96, compense un petit nombre de cas. Guenther, « Sample Size Formulas for
+    Normal Theory T Tests », 1981."""
     goal = GOALS["moyenne"]
     if len(gaps) < FEWEST or goal <= 0:
         return None
@@ -707,7 +710,8 @@ def beyond_sentence(first, second, comparison):
     sentence += f" Un gain de {goal:g} en moyenne est {gain}."
     if low <= 0 and high < goal:
         sentence += f" Plutôt que d'ajouter des cas, changez {second}."
-    elif low <= 0 and comparison["cases_needed"] > comparison["cases"]:  # ici, jamais None
+    elif low <= 0 and comparison["cases_needed"] > comparison["cases"]:
+        # "cases_needed" n'est pas None : il y a au moins six cas, et un gain visé.
         sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour voir "
         sentence += "un tel gain quatre fois sur cinq."
     return sentence
@@ -891,9 +895,8 @@ def saved_plan(plan, path):
     names = [f"prompt {number}" for number in range(1, count + 1)]
     plan = {**DEFAULTS, "names": names, **plan}
     texts = [*plan["prompts"], *plan["names"], plan["model"], plan["judge"]]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError  # ce n'est pas un plan : `load_journal` ignorera la ligne
-    if count == 0 or len(plan["names"]) != count:
+    is_plan = count > 0 and len(plan["names"]) == count
+    if not is_plan or not all(isinstance(text, str) for text in texts):
         raise ValueError
     check_cases(plan["cases"], path)
     numbers = ["passages", "paralleles"]
@@ -935,8 +938,8 @@ def load_journal(path):
             unreadable.append(str(number))
     if journal.plan is None:
         raise Arret(
-            f"{path} : ce n'est pas un journal d'eval_cv.py, donnez le fichier .jsonl qu'a affiché "
-            "le script"
+            f"{path} : ce n'est pas un journal d'eval_cv.py, donnez le fichier .jsonl dont le "
+            "script a affiché le nom"
         )
     if unreadable:
         numbers = ", ".join(unreadable[:9])
@@ -1129,12 +1132,13 @@ def plan_for(given, saved):
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     if given["demo"]:
         plan["model"] = DEMO
-    if saved and (plan["model"] == DEMO) != (saved["model"] == DEMO):
+    demo = plan["model"] == DEMO
+    if saved and demo != (saved["model"] == DEMO):
         raise Arret(
             "une démonstration et une vraie évaluation ne partagent pas un journal : "
             "ôtez --reprendre pour en créer un, ou --demo et --modele pour reprendre celui-ci"
         )
-    if plan["judge"] is None or plan["model"] == DEMO:
+    if demo or plan["judge"] is None:
         plan["judge"] = plan["model"]
     return plan
 
@@ -1177,19 +1181,18 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        lost = 1 if is_grading(params) else 2
+        usable = False
         try:
             answer = ask(params)
-        except Exception:
-            count("missing", lost)
-            raise
-        try:
-            check_answer(params, answer)
-        except Exception:  # `run_test_case` dira pourquoi, après l'écriture au journal
-            count("missing", lost)
-        else:
-            count("received", 1)
-        return answer
+            with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
+                check_answer(params, answer)
+                usable = True
+            return answer
+        finally:
+            if usable:
+                count("received", 1)
+            else:
+                count("missing", 1 if is_grading(params) else 2)
 
     count("received", 0)  # tout de suite : la première réponse peut tarder
     return ask_and_count
@@ -1263,8 +1266,8 @@ def restart_command(journal, own_ask, limite):
     options = ["--limite", str(limite)] if limite else []
     if own_ask:
         return f"eval_cv.main({['--reprendre', str(journal.path), *options]}, ask=…)"
-    command = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
-    return " ".join([command, *options])
+    restart = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
+    return " ".join([restart, *options])
 
 
 def open_journal(given, own_ask):
@@ -1285,7 +1288,8 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     fonction peut prendre la place d'`evaluate_directly` (outils/lots.py)."""
     given = parse(argv)
     journal, changed = open_journal(given, own_ask)
-    if journal.batches and evaluate_journal is evaluate_directly:
+    by_batches = evaluate_journal is not evaluate_directly  # par outils/lots.py
+    if journal.batches and not by_batches:
         batch_id = next(iter(journal.batches))
         raise Arret(
             f"{journal.path} : ce journal attend les résultats d'un lot ({batch_id}) ; reprenez-le "
@@ -1309,7 +1313,7 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and to_do:
         tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")
-        if evaluate_journal is evaluate_directly:  # les lots n'appellent pas `responder`
+        if not by_batches:  # les lots n'appellent pas `responder`
             responder = with_progress(responder, to_do)
 
     try:
@@ -1353,7 +1357,7 @@ def launch(program, doc, argv=None):
     argv = sys.argv[1:] if argv is None else list(map(str, argv))
     name = Path(sys.argv[0]).name
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # afficher « ? » plutôt qu'échouer, hors d'UTF-8
+        if hasattr(stream, "reconfigure"):  # une console sans UTF-8 affichera « ? »
             stream.reconfigure(errors="replace")
     try:
         if "-h" in argv or "--help" in argv:

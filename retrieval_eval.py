@@ -134,7 +134,7 @@ def is_list(value):
 
 
 def as_list(value):
-    """[] pour None, la liste d'une liste ou d'un ensemble, et [value] pour le reste."""
+    """[] pour None, `list(value)` pour une liste ou un ensemble, et [value] pour le reste."""
     if value is None:
         return []
     if is_list(value) or isinstance(value, (set, frozenset)):
@@ -258,7 +258,7 @@ def interval(gaps):
 
 def rounded_interval(gaps):
     """L'intervalle d'`interval`, [0.04, 0.46], ou None. Toutes les questions entrent dans l'écart
-    moyen, mais il en faut au moins six qui ont changé."""
+    moyen, mais il en faut au moins six qui aient changé."""
     if sum(gap != 0 for gap in gaps) < FEWEST:
         return None
     ends = interval(gaps)
@@ -287,9 +287,8 @@ class Block(NamedTuple):
 
     question: str
     documents: list  # dans l'ordre du fichier
-    # Leurs scores, ou leurs pertinences. Ce sont des `float`, sauf un entier de la dernière de
-    # trois colonnes, qui reste un `int` : dans un run, c'est peut-être un rang (voir
-    # `without_ranks`).
+    # Leurs scores, ou leurs pertinences, en `float` ; mais un entier lu dans un fichier à trois
+    # colonnes reste un `int` : dans un run, c'est peut-être un rang (voir `without_ranks`).
     numbers: list | None = None
     relevant: frozenset | None = None  # ceux qu'il fallait trouver ; format de l'exercice seul
 
@@ -375,7 +374,8 @@ def text_blocks(file, layouts):
                 raise ValueError
             if width == 3 and text.lstrip(b"+-").isdigit():
                 number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
-        except ValueError:  # mauvais nombre de colonnes, nombre illisible, nom hors UTF-8
+        except ValueError:
+            # Colonnes, nombre ou encodage incorrects ; `unexpected` reconnaît ce dernier cas.
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
@@ -514,7 +514,7 @@ def exercise_blocks(data):
         check_names(questions)
         for documents in as_list(results):
             check_names(documents)
-        evaluer_retrieval(questions, results, relevant)  # pour ce qu'elle vérifie
+        evaluer_retrieval(questions, results, relevant)  # vérifie le reste : un dictionnaire, etc.
         for documents in relevant.values():
             check_names(documents)
     except (TypeError, ValueError) as error:
@@ -599,7 +599,8 @@ def evaluate(path, qrels):
 
 
 def warn_if_none_found(path, judged):
-    """Avertit si aucun document pertinent n'est trouvé ; cite un document trouvé et un attendu."""
+    """Avertit si aucun document pertinent n'est trouvé, en citant un document trouvé et un attendu
+    à une même question."""
     if any(answer.position for answer in judged):
         return
     for answer in judged:
@@ -640,7 +641,7 @@ def read_answers(path, qrels):
 def look_of(scores):
     """L'allure des scores d'une question, d'après le premier et le dernier du fichier :
     "décroissants", comme il se doit, si le premier dépasse le dernier ; sinon "égaux", si tous le
-    sont, ou "croissants", comme des distances ; "" s'il y en a moins de deux."""
+    sont, ou "croissants", comme le seraient des distances ; "" s'il y en a moins de deux."""
     if scores is None or len(scores) < 2:
         return ""
     if scores[0] > scores[-1]:
@@ -655,13 +656,13 @@ def warn_about_scores(path, looks):
         return
     if "croissants" in looks:
         warn(
-            f"{path} : ces scores sont-ils des distances ? Le premier document d'une question n'en "
-            "a jamais un meilleur que le dernier. Si oui, changez leur signe, car un score plus "
-            "grand doit être meilleur"
+            f"{path} : ces scores sont-ils des distances ? Pour aucune question, le premier "
+            "document n'a un score supérieur à celui du dernier. Si ce sont des distances, changez "
+            "leur signe, car un score plus grand doit être meilleur"
         )
     elif "égaux" in looks:
         warn(
-            f"{path} : dans chaque question, tous les scores sont égaux ; les documents sont "
+            f"{path} : pour chaque question, tous les scores sont égaux ; les documents sont "
             "rangés par identifiant, et les mesures ne disent rien de la recherche"
         )
 

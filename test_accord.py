@@ -562,9 +562,8 @@ class Lecture(Accord):
         self.fill(lambda text: "6")
         self.journal_path = self.evaluate("--passages", "1", text="Autre CV n° {}")
         out, err = self.accord(code=1)
-        said = (
-            "Aucune ligne à comparer : donnez avec --journal le journal que l'export a affiché.\n"
-        )
+        said = "Aucune ligne à comparer : donnez avec --journal le journal dont l'export a "
+        said += "affiché le nom.\n"
         self.assertEqual(out, "Résumés notés : 0 ; lignes sans note : 0\n" + said)
         self.assertIn("lignes ignorées (2, 3,", err)
         self.assertIn(f"noté par le juge dans {self.journal_path} ;", err)

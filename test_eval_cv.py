@@ -1903,7 +1903,9 @@ class Avancement(WithApi):
                 raise eval_cv.Impossible("coupé")
             return SUMMARY
 
-        self.assertEqual(self.steps(self.watched(ask)), ["0/4, 0", "0/4, 2", "1/4, 2", "1/4, 3"])
+        text = self.watched(ask)
+        self.assertEqual(self.steps(text), ["0/4, 0", "0/4, 2", "1/4, 2", "1/4, 3"])
+        self.assertIn("\r1/4 réponses, 2 manquantes ", text)
 
     def test_d_abord_combien_d_appels_a_faire_et_de_reponses_au_journal(self):
         text = self.watched(model)

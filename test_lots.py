@@ -632,8 +632,8 @@ class Envoi(WithBatches):
         out, err = self.resume("--perdu", "msgbatch_0")
         self.assertIn("V1 : 7.67/10", out)
         self.assertIn(
-            "Lot déclaré perdu, msgbatch_0 : ses requêtes (6) vont être envoyées de nouveau ; "
-            "celles qu'il a déjà traitées seront payées deux fois.",
+            "Le lot msgbatch_0 est déclaré perdu : ses requêtes (6) vont être envoyées de "
+            "nouveau ; celles qu'il a déjà traitées seront payées deux fois.",
             err,
         )
         self.assertEqual(self.sizes(), [0, 6, 6])
@@ -690,7 +690,7 @@ class Envoi(WithBatches):
         self.lots("--passages", "1", code=2)
         before = self.journal().read_bytes()
         err = self.resume("--trouve", "msgbatch_0", code=2)[1]
-        self.assertIn("--trouve msgbatch_0 : ce lot contient d'autres requêtes", err)
+        self.assertIn("--trouve msgbatch_0 : ce n'est pas le lot de cet envoi", err)
         self.assertEqual(self.journal().read_bytes(), before)
         self.assertIn("V1 : 7.67/10", self.resume("--trouve", "msgbatch_1")[0])
         self.assertEqual(self.sizes(), [6, 6])
@@ -702,7 +702,7 @@ class Envoi(WithBatches):
         batch = self.api.batches["msgbatch_0"]
         batch.append({**batch[0], "custom_id": "autre"})
         err = self.resume("--trouve", "msgbatch_0", code=2)[1]
-        self.assertIn("--trouve msgbatch_0 : ce lot contient d'autres requêtes", err)
+        self.assertIn("--trouve msgbatch_0 : ce n'est pas le lot de cet envoi", err)
         self.assertEqual(self.journal().read_bytes(), before)
 
     def test_rien_n_est_declare_si_le_reste_de_la_commande_est_incorrect(self):
@@ -790,7 +790,7 @@ class GenererCas(WithApi):
         self.assertEqual({case["input"] for case in cases[1:]}, new)
         path = self.path.resolve()
         command = f'"{sys.executable}" "{eval_cv.__file__}" --cas "{path}"'
-        advice = f"Relisez-les, ce sont des brouillons, puis évaluez-les : {command}"
+        advice = f"Relisez les cas ajoutés, ce sont des brouillons, puis évaluez-les : {command}"
         self.assertEqual(out, f"{path} : 3 cas de plus.\n{advice}\n")
 
     def test_cree_un_fichier_qu_on_lit_a_l_oeil(self):

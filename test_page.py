@@ -651,10 +651,8 @@ class Fichiers(Page):
         for old, new in [("Tu évalues", "Tu juges"), ('"couverture"', '"fond"')]:
             path = self.file("autre.jsonl", text.replace(old, new))
             err = self.main(page.command, path, code=2)[1]
-            self.assertIn(
-                f"{path} : la grille d'eval_cv.py a changé depuis que le juge a noté ce journal ; ",
-                err,
-            )
+            changed = "la grille d'eval_cv.py a changé depuis que le juge a noté les résumés de ce "
+            self.assertIn(f"{path} : {changed}journal ; remettez l'ancienne, ou", err)
             self.assertIn(f'ce qui est payant : "{sys.executable}"', err)
             self.assertIn(f'eval_cv.py" --reprendre "{path}"', err)
 

@@ -671,7 +671,7 @@ class Avertissements(AvecFichiers):
             {"q1": {"dA": 0.11, "dX": 0.52, "dY": 0.11}},  # ni égaux, ni décroissants
         ):
             bilan, err = self.avertit(run, "q1 0 dA 1\n")
-            self.assertIn("run : ces scores sont-ils des distances ? Le premier document", err)
+            self.assertIn("run : ces scores sont-ils des distances ? Pour aucune question", err)
             self.assertIn("changez leur signe, car un score plus grand doit être meilleur\n", err)
             self.assertEqual(err.count("\n"), 1)
             self.assertEqual(bilan["hit_rate"]["1"], 0.0)

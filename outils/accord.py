@@ -17,14 +17,15 @@ personnelles : gardez-la dans un dossier que git ignore.
   --journal JOURNAL   le journal d'où viennent les résumés ; par défaut, le plus récent de
                       resultats/ qui contient une réponse
   --exporter          créer la feuille ; un fichier qui existe n'est jamais écrasé
-  --nombre N          combien de résumés exporter (20) ; la feuille ne contient aucune note et,
-                      s'il y a trop peu de cas, elle prend aussi les résumés des autres passages
+  --nombre N          combien de résumés exporter (20) ; s'il y a trop peu de cas, la feuille prend
+                      aussi les résumés des autres passages ; elle ne reprend pas les notes d'une
+                      feuille précédente
   --json              la comparaison en JSON sur la sortie standard
   -h, --help          cette aide
 
 Le biais est la note du juge moins la vôtre, et |écart| la même différence sans son signe. La
 colonne « à 1 point » donne la part de vos notes dont le juge s'écarte d'un point au plus. Un
-intervalle, à 95 %, compte chaque cas une fois ; il demande au moins 6 cas, dont les écarts ne sont
+intervalle, à 95 %, compte chaque cas une fois ; il demande au moins 6 cas dont les écarts ne soient
 pas tous égaux. Le kappa quadratique vaut 1 pour un accord parfait, 0 pour un accord dû au hasard.
 
 Codes de sortie : 0, la feuille est créée ou comparée ; 1, il n'y a aucune note à comparer ; 2, une
@@ -101,7 +102,7 @@ def draw(graded, version_count, number):
         by_version = cases.setdefault(row.case_number, {})
         by_version.setdefault(row.version, []).append(row)
     firsts = []  # pour chaque cas, un résumé de chaque version : (ligne de V1, ligne de V2)
-    others = []  # leurs autres résumés, groupés de même ; ce qu'une version a de plus est laissé
+    others = []  # leurs autres résumés, groupés de même ; ce qu'une version a de plus est ignoré
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
             groups = list(zip(*by_version.values()))
@@ -168,7 +169,8 @@ def read_lines(path):
             titles = file.readline()
             separator = max(";,\t", key=titles.count)  # le plus fréquent dans l'en-tête
             file.seek(0)
-            header, *lines = list(csv.reader(file, delimiter=separator, strict=True)) or [[]]
+            rows = list(csv.reader(file, delimiter=separator, strict=True))
+            header, *lines = rows or [[]]  # une feuille vide n'a pas d'en-tête
         except (UnicodeDecodeError, csv.Error):
             fault = "ce n'est pas un CSV en UTF-8"
             raise Arret(f"{path} : {fault}, enregistrez la feuille au format CSV UTF-8") from None
@@ -205,17 +207,17 @@ def marks_of(cells, place):
 
 def read_sheet(path, graded, journal):
     """Met vos notes dans les lignes de `graded` (voir `graded_rows`). Rend celles où un critère au
-    moins est noté, et le nombre de lignes sans note ; lève `Arret`."""
+    moins est noté, et le nombre de celles qui n'ont pas de note ; lève `Arret`."""
     unknown = []
     skipped = 0
     for line, cells in read_lines(path):
         identifier = cells.get(IDENTIFIER, "").strip()
         row = graded.get(identifier)
         marks = marks_of(cells, f"{path}, ligne {line}")
-        if row is None and (identifier or marks):
-            unknown.append(str(line))
-        elif not marks:  # ici, `row` peut être None ; plus bas, jamais
+        if not marks and (row is not None or not identifier):
             skipped += 1
+        elif row is None:
+            unknown.append(str(line))
         elif row.human:
             twins = f"lignes {row.line} et {line}"
             raise Arret(
@@ -405,7 +407,8 @@ def screen(report, marked):
     if not report["n"]:
         return [
             *lines,
-            "Aucune ligne à comparer : donnez avec --journal le journal que l'export a affiché.",
+            "Aucune ligne à comparer : donnez avec --journal le journal dont l'export a affiché le "
+            "nom.",
         ]
     incomplete = [str(row.line) for row in marked if "moyenne" not in row.human]
     if incomplete:

@@ -37,7 +37,7 @@ from eval_cv import Arret, Impossible
 
 # Pour un autre domaine que les CV, changez PROMPT_CASE et AXES. Chaque {} du prompt reçoit une
 # valeur d'un axe, dans l'ordre. Les axes sont parcourus ensemble et en boucle : comme leurs
-# longueurs, 9, 5 et 2, n'ont deux à deux aucun diviseur commun, ils donnent leurs 90 combinaisons
+# longueurs, 9, 5 et 2, sont deux à deux premières entre elles, ils donnent leurs 90 combinaisons
 # avant de se répéter.
 PROMPT_CASE = """\
 Écris le CV fictif, en français, d'une personne (domaine : {} ; situation : {}). De 6 à 9 lignes :
@@ -151,7 +151,8 @@ def command(argv):
             lines.append("Pour avoir ceux qui manquent, relancez la commande avec leur nombre.")
         if added:
             run = f'"{sys.executable}" "{eval_cv.__file__}" --cas "{path}"'
-            lines.append(f"Relisez-les, ce sont des brouillons, puis évaluez-les : {run}")
+            advice = "Relisez les cas ajoutés, ce sont des brouillons, puis évaluez-les"
+            lines.append(f"{advice} : {run}")
         eval_cv.display("\n".join(lines))
     if fault:
         raise fault

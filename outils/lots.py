@@ -37,8 +37,8 @@ import eval_cv
 from eval_cv import Arret, Impossible, PasDemande, keep, tell
 
 REQUESTS = 1_000  # par lot, au plus
-FIRST_PAUSE = 1  # en secondes, avant de redemander où en est un lot ; puis deux fois plus,
-LAST_PAUSE = 60  # jusqu'à une minute
+FIRST_PAUSE = 1  # secondes avant de redemander où en est un lot ; le double à chaque fois,
+LAST_PAUSE = 60  # sans dépasser cette valeur
 PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encore »
 
 # Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
@@ -134,7 +134,7 @@ def check_batch(batch_id, requests):
         if same and batch.processing_status == "ended":
             results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
             same = any(item.custom_id in requests for item in results)
-        cause = None if same else "ce lot contient d'autres requêtes, cherchez-en un autre"
+        cause = None if same else "ce n'est pas le lot de cet envoi, cherchez-en un autre"
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
@@ -177,13 +177,14 @@ def results_of(batch_id):
             failing_since = None
         except Exception as error:
             fault = fault_of(error)
+            not_found = getattr(error, "status_code", None) == 404
+            if not not_found and not isinstance(fault, Impossible):
+                raise fault from None
             state = str(fault)
-            if getattr(error, "status_code", None) == 404:
+            if not_found:
                 state = (
                     "HTTP 404, lot inconnu à cette adresse ; est-il dans la console d'Anthropic ?"
                 )
-            elif not isinstance(fault, Impossible):
-                raise fault from None
             if failing_since is None:
                 failing_since = time.monotonic()
             if time.monotonic() - failing_since >= PATIENCE:
@@ -224,7 +225,7 @@ def collect(journal, batch_id, received):
     for key, sent in journal.batches[batch_id].items():
         record = {**sent, **outcomes.get(key, missing)}
         record = json.loads(json.dumps(record, default=vars))  # comparable à une ligne relue
-        if record != journal.answers.get(key):  # une ligne déjà écrite compterait deux fois
+        if record != journal.answers.get(key):  # sinon, ses tokens compteraient deux fois
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})
@@ -273,8 +274,8 @@ def declare_lost(journal, batch_id):
         raise not_awaited(journal, f"n'attend pas le lot {batch_id}")
     count = len(journal.batches[batch_id])
     tell(
-        f"Lot déclaré perdu, {batch_id} : ses requêtes ({count}) vont être envoyées de nouveau ; "
-        "celles qu'il a déjà traitées seront payées deux fois."
+        f"Le lot {batch_id} est déclaré perdu : ses requêtes ({count}) vont être envoyées de "
+        "nouveau ; celles qu'il a déjà traitées seront payées deux fois."
     )
     keep(journal, {"collected": batch_id})
 
@@ -292,7 +293,8 @@ def command(argv):
     if vars(declared):
         if "reprendre" not in given:
             raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
-        journal, _ = eval_cv.open_journal(given, None)  # lève `Arret` avant que rien ne soit écrit
+        # `eval_cv.command` relira ce journal ; ici, un défaut du plan arrête tout avant d'écrire.
+        journal, _ = eval_cv.open_journal(given, None)
         if "trouve" in declared:
             declare_found(journal, declared.trouve)
         else:
