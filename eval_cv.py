@@ -1244,7 +1244,6 @@ def as_json(journal, reports, comparisons):
         "cases": len(plan["cases"]),
         "limite": plan["limite"],
         "versions": reports,
-        "comparison": comparisons.get("V2"),
         "comparisons": comparisons,
         "usage": journal.usage,
         "journal": str(journal.path),

@@ -269,7 +269,7 @@ class Feuille(Accord):
         self.summary = lambda version, name: name
         self.assertIn("résumés à noter : 12 ;", self.remake())
         self.fill(lambda text: "6")
-        self.assertEqual(self.report()["comparison"]["V2"]["cases"], 6)
+        self.assertEqual(self.report()["comparisons"]["V2"]["cases"], 6)
 
     def test_un_cas_sans_note_dans_une_version_n_est_pas_tire(self):
         self.marks = lambda summary, name: None if summary == "- CV n° 2" else 5
@@ -290,7 +290,7 @@ class Feuille(Accord):
         self.journal_path = self.evaluate("--passages", "1", "--prompts", *prompts)
         self.assertIn("résumés à noter : 15 ; cas différents : 5\n", self.export("--nombre", "16"))
         self.fill(lambda text: "7")
-        self.assertEqual(list(self.report()["comparison"]), ["V2", "V3"])
+        self.assertEqual(list(self.report()["comparisons"]), ["V2", "V3"])
 
     def test_sous_six_cas_on_sait_avant_de_noter_qu_on_ne_pourra_pas_conclure(self):
         said = "\nIl faut au moins 6 cas pour conclure : évaluez-en d'autres avant de noter.\n1. "
@@ -301,7 +301,7 @@ class Feuille(Accord):
         out = self.remake("--passages", "1", "--prompts", "PROMPT_V1")
         self.assertIn("résumés à noter : 6 ; cas différents : 6\n", out)
         self.fill(lambda text: "7")
-        self.assertEqual(self.report()["comparison"], {})
+        self.assertEqual(self.report()["comparisons"], {})
         self.assertNotIn("→", self.accord()[0])
 
     def test_les_resumes_sont_melanges_toujours_de_la_meme_facon(self):
@@ -432,7 +432,7 @@ class Lecture(Accord):
     def test_relit_la_feuille(self):
         self.fill(lambda text: "7,5" if text.startswith("- ") else "5")
         report = self.report()
-        self.assertEqual(list(report), ["n", "skipped", "criteria", "comparison"])
+        self.assertEqual(list(report), ["n", "skipped", "criteria", "comparisons"])
         self.assertEqual((report["n"], report["skipped"]), (12, 0))
         self.assertEqual(list(report["criteria"]), ["moyenne", *CRITERIA])
         for found in report["criteria"].values():  # écarts de chaque cas : 1 et 0,5
@@ -514,14 +514,14 @@ class Lecture(Accord):
         report = json.loads(self.accord("--json", code=1)[0])
         self.assertEqual(report["n"], 0)
         nothing = dict.fromkeys(["human", "human_interval", "judge", "judge_interval"])
-        self.assertEqual(report["comparison"], {"V2": {"cases": 0, **nothing}})
+        self.assertEqual(report["comparisons"], {"V2": {"cases": 0, **nothing}})
 
     def test_une_ligne_notee_en_partie_compte_ou_elle_est_notee(self):
         self.save([{**row, TITLES[1]: "6"} for row in self.rows()])
         report = self.report()
         counts = [report["criteria"][name]["n"] for name in ("concision", "moyenne", "exactitude")]
         self.assertEqual((report["n"], counts), (12, [12, 0, 0]))
-        self.assertEqual(report["comparison"]["V2"]["cases"], 0)
+        self.assertEqual(report["comparisons"]["V2"]["cases"], 0)
         self.assertIn(
             "V1 → V2 ; cas que vous avez notés dans les deux versions : 0\n", self.accord()[0]
         )
@@ -790,15 +790,15 @@ Vos plus grands désaccords, et la justification du juge :
         self.fill_by_case(lambda n: "" if n == 7 else 1, lambda n: n + 1)
         expected = {"cases": 6, "human": 3.5, "human_interval": [1.55, 5.45]}
         expected |= {"judge": 2.0, "judge_interval": None}
-        self.assertEqual(self.report()["comparison"], {"V2": expected})
+        self.assertEqual(self.report()["comparisons"], {"V2": expected})
 
     def test_un_cas_note_dans_une_seule_version_ne_compte_pas_dans_l_ecart(self):
         self.fill_by_case(lambda n: "" if n == 2 else 1, lambda n: n + 1)
-        found = self.report()["comparison"]["V2"]
+        found = self.report()["comparisons"]["V2"]
         self.assertEqual((found["cases"], found["human"]), (5, 3.8))  # (1 + 3 + 4 + 5 + 6)/5
         # Et sans le V2 du cas 1, pour le juge : 2, 3, 4, 5 et 6.
         self.fill_by_case(lambda n: 4, lambda n: "" if n == 1 else 4)
-        found = self.report()["comparison"]["V2"]
+        found = self.report()["comparisons"]["V2"]
         self.assertEqual((found["cases"], found["human"], found["judge"]), (5, 0, 4))
 
     def test_un_ecart_compte_chaque_cas_une_fois(self):
@@ -816,7 +816,7 @@ Vos plus grands désaccords, et la justification du juge :
             row.update(dict.fromkeys(TITLES, mark))
         self.save(rows)
         self.assertEqual(self.report()["n"], 7)
-        self.assertEqual(self.report()["comparison"]["V2"]["human"], 4)  # (2 + 6)/2
+        self.assertEqual(self.report()["comparisons"]["V2"]["human"], 4)  # (2 + 6)/2
 
     def test_un_ecart_trop_petit_pour_se_voir_n_a_pas_de_signe_moins(self):
         self.fill(lambda text: "4,99" if text == "- CV n° 1" else "5")  # -0,01/6

@@ -581,7 +581,7 @@ class AutreModele(WithApi):
 
     def test_le_programme_entier(self):
         data = self.json("--passages", "1", ask=model)
-        self.assertEqual(data["comparison"]["cases"], 3)
+        self.assertEqual(data["comparisons"]["V2"]["cases"], 3)
         self.assertEqual(len(self.records()), 1 + 12)
 
     def test_sans_nom_de_modele_c_est_celui_de_la_fonction_qui_s_affiche(self):
@@ -1557,13 +1557,13 @@ class Limite(WithApi):
     def test_rien_n_est_compte_impossible(self):
         data = self.json("--demo", "--limite", "1", "--passages", "1")
         self.assertEqual(data["versions"]["V1"]["impossible"], {})
-        self.assertEqual(data["comparison"]["cases"], 1)
+        self.assertEqual(data["comparisons"]["V2"]["cases"], 1)
 
     def test_le_journal_garde_tous_les_cas_et_la_reprise_fait_les_autres(self):
         self.script("--limite", "1", "--passages", "1")
         self.assertEqual(self.records()[0]["run"]["cases"], CASES)
         data, asked = self.resume()
-        self.assertEqual((len(asked), data["comparison"]["cases"]), (8, 3))
+        self.assertEqual((len(asked), data["comparisons"]["V2"]["cases"]), (8, 3))
         self.assertIsNone(data["limite"])
 
     def test_ni_au_journal_relu_seul(self):
@@ -1970,9 +1970,7 @@ class LigneDeCommande(WithApi):
     def test_le_bilan_json(self):
         data = self.json("--passages", "1")
         keys = {"demo", "models", "served", "prompts", "passages", "cases", "limite"}
-        self.assertEqual(
-            set(data), keys | {"versions", "comparison", "comparisons", "usage", "journal"}
-        )
+        self.assertEqual(set(data), keys | {"versions", "comparisons", "usage", "journal"})
         self.assertEqual(data["models"], dict.fromkeys(("model", "judge"), "claude-sonnet-5-5"))
         self.assertEqual((data["demo"], data["passages"], data["cases"]), (False, 1, 3))
         self.assertEqual(data["versions"]["V1"]["average"], 7.67)
@@ -1981,7 +1979,7 @@ class LigneDeCommande(WithApi):
         self.assertEqual(data["journal"], str(self.journal()))
 
     def test_la_comparaison_json(self):
-        comparison = self.json("--passages", "1")["comparison"]
+        comparison = self.json("--passages", "1")["comparisons"]["V2"]
         expected = {"cases", "before", "after", "difference", "by_criteria", "interval"}
         expected |= {"cases_needed", "goal_met", "by_case", "difference_bounds"}
         expected |= {"goal_certain"}
@@ -2037,7 +2035,7 @@ class LigneDeCommande(WithApi):
 
     def test_un_seul_prompt_n_a_pas_de_comparaison(self):
         data = self.json("--prompts", self.file("p.txt", "Résume."), "--passages", "1")
-        self.assertEqual((list(data["versions"]), data["comparison"]), (["V1"], None))
+        self.assertEqual((list(data["versions"]), data["comparisons"]), (["V1"], {}))
 
     def test_un_seul_prompt_sans_note_est_le_code_1(self):
         self.api.grade = lambda text: message("", "refusal")
@@ -2047,7 +2045,6 @@ class LigneDeCommande(WithApi):
         prompts = [self.file(f"p{n}.txt", f"Résume {n}.") for n in range(3)]
         data = self.json("--passages", "1", "--prompts", *prompts)
         self.assertEqual(list(data["comparisons"]), ["V2", "V3"])
-        self.assertEqual(data["comparison"], data["comparisons"]["V2"])
 
     def test_la_commande_de_reprise_est_la_des_qu_il_manque_une_note(self):
         self.assertNotIn("--reprendre", self.script("--passages", "1")[1])
@@ -2435,7 +2432,7 @@ class Readme(WithApi):
 
     def test_l_extrait_de_json(self):
         extract = json.loads(self.bloc("| jq -c", "json"))
-        comparison = self.json("--demo")["comparison"]
+        comparison = self.json("--demo")["comparisons"]["V2"]
         self.assertEqual(extract, {name: comparison[name] for name in extract})
 
     def test_l_intervalle_de_six_ecarts(self):

@@ -180,7 +180,7 @@ class Lots(WithBatches):
 
         self.api.summary = lambda text: message(name(text.partition("<cv>")[2]))
         self.api.grade = grade
-        comparison = self.lots_json("--passages", "1")["comparison"]
+        comparison = self.lots_json("--passages", "1")["comparisons"]["V2"]
         self.assertEqual(comparison["by_case"], [[9.0, 9.0], [5.0, 5.0], [2.0, 2.0]])
 
     def fail_v1(self, *kinds):
@@ -850,7 +850,7 @@ class GenererCas(WithApi):
         return self.generate(len(answers), self.path, code=code)[0]
 
     def test_un_cas_deja_present_n_est_pas_ajoute(self):
-        again = self.case(input=" cv -  LÉA\n")  # majuscules et espaces ne font pas un autre CV
+        again = self.case(input=" CV -  Léa\n")  # des espaces de plus ne font pas un autre CV
         out = self.outputs(self.case(), again, self.case())
         self.assertIn(" : 1 cas de plus.\n  2 × cas déjà présent\n", out)
         self.assertEqual(len(self.written()), 1)

@@ -432,7 +432,7 @@ class PageEntiere(Page):
         self.evaluate({"CV un": [6, 4], "CV deux": [4, 7]})
         html = self.page().partition("</style>")[2].replace(str(self.folder) + os.sep, "")
         read = re.sub(r"(<[^>]*>|\s)+", " ", unescape(html)).strip().replace("’", "'")
-        comparison = self.json("--reprendre", str(self.journal()))["comparison"]
+        comparison = self.json("--reprendre", str(self.journal()))["comparisons"]["V2"]
         panel = "10 0 V1 V2 {} 5,00 → 5,50 (+0,50) ; cas en hausse : 1, en baisse : 1, stables : 0"
         checks = "Contrôles par code : trois points, non ; 25 mots au plus, non"
         grading = (

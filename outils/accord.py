@@ -319,7 +319,7 @@ def comparison_of(marked, skipped, versions):
         "n": len(marked),
         "skipped": skipped,
         "criteria": {name: agreement(marked, name) for name in MEASURES},
-        "comparison": {v: difference(by_version["V1"], by_version[v]) for v in versions[1:]},
+        "comparisons": {v: difference(by_version["V1"], by_version[v]) for v in versions[1:]},
     }
 
 
@@ -423,7 +423,7 @@ def screen(report, marked):
     lines.append(f"Biais établis (ceux dont l'intervalle exclut 0) : {names}.")
     lines.append("« à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.")
     lines.append("« kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.")
-    for second, found in report["comparison"].items():
+    for second, found in report["comparisons"].items():
         lines += difference_lines(second, found)
     return lines + disagreement_lines(marked)
 

@@ -75,8 +75,8 @@ def generate(model, number):
 
 
 def content_of(case):
-    """Le texte d'un CV, sans ce qui ne le distingue pas d'un autre : majuscules, espaces."""
-    return " ".join(case["input"].casefold().split())
+    """Le texte d'un CV, où des espaces ou des sauts de ligne de plus ne font pas un autre CV."""
+    return " ".join(case["input"].split())
 
 
 def draft_of(path):
