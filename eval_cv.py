@@ -26,8 +26,8 @@ seul ce qui manque est alors redemandé. Les options, avec leur valeur par défa
   --juge NOM             le modèle qui note (celui qui résume ; à la reprise, celui du journal)
   --paralleles N         combien d'appels faire à la fois (20)
   --sortie DOSSIER       où créer le journal (resultats)
-  --reprendre JOURNAL    ne demander que ce qui manque à un journal ; les options données
-                         remplacent ses réglages
+  --reprendre JOURNAL    ne demander que ce qui manque à un journal ; il garde ses cas, ses prompts
+                         et ses réglages, sauf ceux que d'autres options remplacent
   --json                 le bilan en JSON sur la sortie standard
   --demo                 sans modèle : les résumés et les notes sont calculés
   -h, --help             cette aide
@@ -132,7 +132,7 @@ class Impossible(Exception):
 
 
 class PasDemande(Impossible):
-    """La réponse n'est pas encore au journal (voir la partie 6) : ce n'est pas un échec."""
+    """La réponse manque, sans échec : elle n'est pas encore au journal (voir la partie 6)."""
 
 
 class Arret(Exception):
@@ -214,8 +214,8 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après HTTP 429 ou 529
     except Exception as error:
-        # Le client inachevé, quand il est détruit, affiche une autre erreur. Cette référence, que
-        # personne ne relit, garde l'exception, et avec elle ce client.
+        # Ce client inachevé afficherait une autre erreur en étant détruit. Garder l'exception, que
+        # personne ne relit, garde sa pile d'appels, et dans cette pile le client.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -267,7 +267,9 @@ def ask(params):
     except Exception as error:
         raise fault_of(error) from None
     if isinstance(message, str):  # le SDK rend ainsi la page d'un portail captif, par exemple
-        raise Impossible("la réponse n'est pas un message de l'API")
+        raise Impossible(
+            "la réponse n'est pas un message de l'API, vérifiez le réseau et ANTHROPIC_BASE_URL"
+        )
     return message
 
 
@@ -393,7 +395,7 @@ def model_grader(case: dict, summary: str, judge=MODEL, ask=ask) -> dict | None:
         return None
 
 
-# Ce qui ouvre un point : un tiret, une puce, ou un numéro suivi d'un point ou d'une parenthèse.
+# Ce qui ouvre un point : un tiret, une puce ou un numéro (« 1. », « 1) »), suivi d'une espace.
 POINT = re.compile(r"\s*([-–—*•]|\d+[.)])\s+(?=\S)")
 
 
@@ -631,7 +633,7 @@ def compare(old_passes, new_passes):
     old_means, new_means = zip(*common)
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
     changes = changes_between(old_means, new_means)
-    # Au pire, ce qui manque à la première vaut le maximum, et à la seconde le minimum.
+    # Sur tous les cas : au pire, ce qui manque à V1 vaut le maximum, et à l'autre le minimum.
     worst = changes_between(case_means(old_passes, HIGHEST), case_means(new_passes, LOWEST))
     best = changes_between(case_means(old_passes, LOWEST), case_means(new_passes, HIGHEST))
     goal_met = not missed(changes)
@@ -734,7 +736,7 @@ def comparison_lines(first, second, comparison):
 # --- 6. Les cas, et le journal qui garde toute réponse
 
 SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
-    errno.ENOENT: "ce fichier ou ce dossier n'existe pas, vérifiez son chemin",
+    errno.ENOENT: "ce fichier ou son dossier n'existe pas, vérifiez le chemin",
     errno.EEXIST: "ce nom est déjà pris, choisissez-en un autre",
     errno.EISDIR: "c'est un dossier, un fichier est attendu",
     errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
@@ -881,10 +883,10 @@ def count_message(journal, asked, message):
         if isinstance(usage, dict) and isinstance(usage.get(name), int):
             journal.usage[name] += usage[name]
     served = message.get("model")
-    others = journal.served.get(asked, [])
-    comparable = isinstance(asked, str) and isinstance(served, str)
-    if comparable and served not in (asked, *others):
-        journal.served[asked] = [*others, served]
+    if isinstance(asked, str) and isinstance(served, str) and served != asked:
+        others = journal.served.setdefault(asked, [])
+        if served not in others:
+            others.append(served)
 
 
 def saved_plan(plan, path):
@@ -951,7 +953,7 @@ def load_journal(path):
 
 def keep(journal, record):
     """Ajoute une ligne à un journal, au fichier puis en mémoire."""
-    # Un objet du SDK s'écrit par ses attributs, comme le JSON d'où il vient ; voir `as_message`.
+    # Un objet du SDK s'écrit par ses attributs, comme le JSON d'où il vient ; `as_message` le lit.
     line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
     data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
     # LOCK n'est pris qu'une fois le fichier ouvert, car l'ouvrir est plus long qu'y écrire.
@@ -1130,15 +1132,15 @@ def plan_for(given, saved):
         plan["limite"] = None
     if "names" in given or plan["prompts"] is None:
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
-    if given["demo"]:
-        plan["model"] = DEMO
-    demo = plan["model"] == DEMO
+    demo = given["demo"] or plan["model"] == DEMO
     if saved and demo != (saved["model"] == DEMO):
         raise Arret(
             "une démonstration et une vraie évaluation ne partagent pas un journal : "
-            "ôtez --reprendre pour en créer un, ou --demo et --modele pour reprendre celui-ci"
+            "ôtez --reprendre pour en créer un ; pour reprendre celui-ci, ôtez --demo ou --modele"
         )
-    if demo or plan["judge"] is None:
+    if demo:
+        plan["model"] = plan["judge"] = DEMO
+    elif plan["judge"] is None:
         plan["judge"] = plan["model"]
     return plan
 
@@ -1154,7 +1156,7 @@ def new_journal(folder):
 
 def verify_access():
     """Vérifie la clé et le réseau sans rien payer ; lève `Arret`. Une passerelle peut ne pas donner
-    la liste des modèles : seuls comptent un refus de la clé et une connexion impossible."""
+    la liste des modèles : ne comptent qu'une clé absente ou refusée et une connexion impossible."""
     api = client().with_options(max_retries=1, timeout=5)
     try:
         api.models.list(limit=1)
@@ -1181,18 +1183,15 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        usable = False
+        kind, calls = "missing", 1 if is_grading(params) else 2
         try:
             answer = ask(params)
             with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
                 check_answer(params, answer)
-                usable = True
+                kind, calls = "received", 1
             return answer
         finally:
-            if usable:
-                count("received", 1)
-            else:
-                count("missing", 1 if is_grading(params) else 2)
+            count(kind, calls)
 
     count("received", 0)  # tout de suite : la première réponse peut tarder
     return ask_and_count
@@ -1252,7 +1251,8 @@ def as_json(journal, reports, comparisons):
 
 
 def count_calls(journal):
-    """Combien d'appels il reste à faire, et combien de réponses utilisables sont au journal."""
+    """Combien d'appels il reste à faire, et combien de réponses du plan sont déjà au journal,
+    utilisables."""
     results = [result for passes in reread(journal).values() for result in sum(passes, [])]
     summaries = sum(result["summary"] is not None for result in results)
     gradings = sum(result["notes"] is not None for result in results)
@@ -1276,7 +1276,7 @@ def open_journal(given, own_ask):
     if "reprendre" in given:
         journal = load_journal(given["reprendre"])
     elif own_ask:  # le nom de la fonction tient lieu de nom de modèle
-        given.setdefault("model", getattr(own_ask, "__name__", "votre fonction"))
+        given = {"model": getattr(own_ask, "__name__", "votre fonction"), **given}
     saved = journal.plan
     journal.plan = plan_for(given, saved)
     return journal, journal.plan != saved or journal.grid != GRID
@@ -1296,6 +1296,13 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
         )
     if journal.grid not in (None, GRID):
         tell("La grille a changé depuis que le juge a noté ce journal : tout sera noté de nouveau.")
+    for name, prompt in zip(journal.plan["names"], journal.plan["prompts"]):
+        if name in BUILT_IN and prompt != BUILT_IN[name]:
+            names = " ".join(journal.plan["names"])
+            tell(
+                f"{name} a changé dans le script depuis ce journal, qui garde l'ancien. Pour "
+                f"évaluer le nouveau, ajoutez --prompts {names}"
+            )
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
         responder = demo_ask

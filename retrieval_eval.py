@@ -330,7 +330,7 @@ def read_blocks(path, layouts):
 
 
 SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
-    errno.ENOENT: "ce fichier ou ce dossier n'existe pas, vérifiez son chemin",
+    errno.ENOENT: "ce fichier ou son dossier n'existe pas, vérifiez le chemin",
     errno.EISDIR: "c'est un dossier, un fichier est attendu",
     errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
     errno.EACCES: "l'accès est refusé, vérifiez vos droits",
@@ -375,7 +375,8 @@ def text_blocks(file, layouts):
             if width == 3 and text.lstrip(b"+-").isdigit():
                 number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
         except ValueError:
-            # Colonnes, nombre ou encodage incorrects ; `unexpected` reconnaît ce dernier cas.
+            # Colonnes, nombre ou encodage incorrects. Dans ce dernier cas, `unexpected`, qui décode
+            # la ligne pour la citer, lève elle-même l'erreur d'encodage.
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
@@ -475,10 +476,9 @@ def json_blocks(file):
             raise Erreur(f"{expected}, et non {quoted(values)}")
         numbers = []
         for document, value in values.items():
-            try:
+            number = nan
+            with suppress(ValueError):
                 number = float(str(value))  # str, car float(True) vaut 1
-            except ValueError:
-                number = nan
             if isnan(number):
                 raise Erreur(f"{expected}, et non {quoted(value)} pour {quoted(document)}")
             numbers.append(number)
@@ -567,9 +567,9 @@ def evaluate(path, qrels):
     celles des premiers trouvés, "totals": les nombres du bilan, "is_run": vrai si les jugements
     sont `qrels`}."""
     answers, is_run = read_answers(path, qrels)
-    warn_about_scores(path, {answer.look for answer in answers})
     if not answers:
         raise Erreur(f"{path} : le fichier n'a aucune question")
+    warn_about_scores(path, {answer.look for answer in answers})
     judged = [answer for answer in answers if answer.relevant is not None]  # ce qui comptera
     if not judged:
         raise Erreur(
@@ -650,8 +650,8 @@ def look_of(scores):
 
 
 def warn_about_scores(path, looks):
-    """Avertit si aucune question n'a de scores décroissants (`looks` : leurs allures, selon
-    `look_of`)."""
+    """Avertit si des questions ont des scores, et qu'aucune n'en a de décroissants (`looks` : leurs
+    allures, selon `look_of`)."""
     if "décroissants" in looks:
         return
     if "croissants" in looks:

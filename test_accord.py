@@ -330,7 +330,7 @@ class Feuille(Accord):
     def test_un_dossier_absent_est_une_phrase(self):
         self.path = self.folder / "absent" / "a.csv"
         err = self.accord("--exporter", code=2)[1]
-        self.assertIn(f"{self.path} : ce fichier ou ce dossier n'existe pas", err)
+        self.assertIn(f"{self.path} : ce fichier ou son dossier n'existe pas", err)
 
     def test_aucun_texte_ne_devient_une_formule_quel_que_soit_le_separateur(self):
         attack = '=1+1\n=A1;=A2,=A3\t=A4\n\n  -B;"=C\n\t@D,\r+E;  ＝F,＋G,－H,＠I\n CV n° {}'
@@ -657,7 +657,10 @@ class Conclusions(Accord):
         rows = self.rows()
         rows[2][TITLES[1]] = ""
         self.save(rows)
-        self.assertIn("\nLignes où il manque la note d'un critère : 4\n", self.accord()[0])
+        self.assertIn(
+            "\nIl manque la note d'un critère (lignes du tableur : 4) : ajoutez-la",
+            self.accord()[0],
+        )
 
     def test_une_feuille_plus_longue_a_toutes_les_lignes_de_la_premiere(self):
         self.export("--nombre", "4")
@@ -666,6 +669,14 @@ class Conclusions(Accord):
         longer = {row["identifiant"] for row in self.rows()}
         self.assertEqual((len(shorter), len(longer)), (4, 10))
         self.assertLess(shorter, longer)
+
+    def test_une_feuille_a_un_nom_en_csv(self):
+        self.path = self.folder / "notes.xlsx"
+        err = self.accord("--exporter", code=2)[1]
+        self.assertIn(
+            "notes.xlsx : la feuille est un fichier CSV, son nom doit finir par .csv", err
+        )
+        self.assertFalse(self.path.exists())
 
     def test_un_ecran_entier(self):
         # Vous : 1 à tout V1, et n à V2 pour le cas n ; écarts de 0 à 5, intervalle 0,55 à 4,45.

@@ -1190,7 +1190,7 @@ class FichiersRefuses(WithApi):
         absent = str(self.folder / "absent")
         for option in ("--cas", "--reprendre"):
             err = self.refused(option, absent)
-            self.assertIn(f"{absent} : ce fichier ou ce dossier n'existe pas", err)
+            self.assertIn(f"{absent} : ce fichier ou son dossier n'existe pas", err)
 
     def test_un_prompt_absent_n_est_ni_un_fichier_ni_un_prompt_du_script(self):
         err = self.refused("--prompts", "PROMPT_V1", "V2")
@@ -1423,6 +1423,24 @@ class Reprendre(WithApi):
         self.script("--passages", "1")
         _, asked = self.resume("--juge", "autre-modele")
         self.assertEqual([sent["model"] for sent in asked], ["autre-modele"] * 6)
+
+    def test_un_prompt_change_dans_le_script_est_dit_et_l_ancien_sert(self):
+        self.script("--passages", "1")
+        copy = self.loaded_copy(("- 25 mots au plus par point ;", "- 20 mots au plus par point ;"))
+        resume = ["--reprendre", str(self.journal())]
+        self.api.requests.clear()
+        _, err = self.printed(lambda: copy.main(resume))
+        self.assertIn(
+            "PROMPT_V2 a changé dans le script depuis ce journal, qui garde l'ancien. Pour évaluer "
+            "le nouveau, ajoutez --prompts PROMPT_V1 PROMPT_V2\n",
+            err,
+        )
+        self.assertNotIn("PROMPT_V1 a changé", err)
+        self.assertEqual(self.api.requests, [])
+        command = [*resume, "--prompts", "PROMPT_V1", "PROMPT_V2"]
+        self.assertNotIn("a changé", self.printed(lambda: copy.main(command))[1])
+        # Trois résumés, qui sont les mêmes textes qu'avant : leurs notes sont au journal.
+        self.assertEqual(len(self.api.requests), 3)
 
     def test_une_autre_grille_note_les_memes_resumes_et_s_ecrit_au_journal(self):
         self.script("--passages", "1")

@@ -670,7 +670,7 @@ class Fichiers(Page):
     def test_ce_qui_n_est_pas_un_journal_est_refuse_par_une_phrase(self):
         for name, said in [
             (self.file("cas.json", "[]"), "ce n'est pas un journal d'eval_cv.py"),
-            (str(self.folder / "absent.jsonl"), "ce fichier ou ce dossier n'existe pas"),
+            (str(self.folder / "absent.jsonl"), "ce fichier ou son dossier n'existe pas"),
         ]:
             self.assertIn(f"{name} : {said}", self.main(page.command, name, code=2)[1])
         self.assertIn(". : ", self.main(page.command, ".", code=2)[1])
@@ -691,10 +691,16 @@ class Commande(Page):
         for age, name in enumerate([folder / "vide.jsonl", first, second]):
             os.utime(name, (10**9 - age, 10**9 - age))
         done = self.tool()
-        self.assertEqual(done.stdout, f"Page à lire : {Path('resultats') / first.stem}.html\n")
+        self.assertEqual(
+            done.stdout,
+            f"Page à ouvrir dans un navigateur : {Path('resultats') / first.stem}.html\n",
+        )
         os.utime(second, (2 * 10**9, 2 * 10**9))
         done = self.tool()
-        self.assertEqual(done.stdout, f"Page à lire : {Path('resultats') / second.stem}.html\n")
+        self.assertEqual(
+            done.stdout,
+            f"Page à ouvrir dans un navigateur : {Path('resultats') / second.stem}.html\n",
+        )
 
     def test_une_demonstration_le_dit_et_a_l_ecran_aussi_si_personne_ne_l_a_choisie(self):
         said = "une démonstration, où aucun modèle n'a résumé ni noté"
@@ -727,7 +733,7 @@ class Commande(Page):
         done = self.tool(str(self.journal()))
         target = self.journal().with_suffix(".html")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(done.stdout, f"Page à lire : {target}\n")
+        self.assertEqual(done.stdout, f"Page à ouvrir dans un navigateur : {target}\n")
         self.assertTrue(target.exists())
 
     def test_l_aide_est_la_docstring(self):

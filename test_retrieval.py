@@ -773,7 +773,7 @@ class Erreurs(AvecFichiers):
         self.refuse(dit, self.file("run", RUNS["TREC"]), "--qrels", self.file("qrels", content))
 
     def test_fichiers_qu_on_ne_peut_pas_lire(self):
-        self.refuse("absent : ce fichier ou ce dossier n'existe pas", str(self.folder / "absent"))
+        self.refuse("absent : ce fichier ou son dossier n'existe pas", str(self.folder / "absent"))
         self.refuse(f"{self.folder} : c'est un dossier, un fichier", str(self.folder))
         dit = "run/a : un dossier est attendu, et c'est un fichier"
         self.refuse(dit, self.file("run", RUNS["TREC"]) + "/a")

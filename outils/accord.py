@@ -134,6 +134,8 @@ def write_sheet(path, rows):
 
 def export(path, journal, results, number):
     """Crée la feuille ; rend les phrases qui disent quoi en faire."""
+    if Path(path).suffix.lower() != ".csv":
+        raise Arret(f"{path} : la feuille est un fichier CSV, son nom doit finir par .csv")
     drawn = draw(graded_rows(results).values(), len(results), number)
     if not drawn:
         raise Arret(
@@ -207,13 +209,14 @@ def marks_of(cells, place):
 
 def read_sheet(path, graded, journal):
     """Met vos notes dans les lignes de `graded` (voir `graded_rows`). Rend celles où un critère au
-    moins est noté, et le nombre de celles qui n'ont pas de note ; lève `Arret`."""
+    moins est noté, et le nombre des lignes de la feuille sans note ; lève `Arret`."""
     unknown = []
     skipped = 0
     for line, cells in read_lines(path):
         identifier = cells.get(IDENTIFIER, "").strip()
         row = graded.get(identifier)
         marks = marks_of(cells, f"{path}, ligne {line}")
+        # Une ligne sans note ne compte pas, sauf si son identifiant est inconnu : il sera signalé.
         if not marks and (row is not None or not identifier):
             skipped += 1
         elif row is None:
@@ -410,9 +413,13 @@ def screen(report, marked):
             "Aucune ligne à comparer : donnez avec --journal le journal dont l'export a affiché le "
             "nom.",
         ]
-    incomplete = [str(row.line) for row in marked if "moyenne" not in row.human]
+    incomplete = sorted(row.line for row in marked if "moyenne" not in row.human)
     if incomplete:
-        lines.append(f"Lignes où il manque la note d'un critère : {', '.join(incomplete)}")
+        numbers = ", ".join(map(str, incomplete))
+        lines.append(
+            f"Il manque la note d'un critère (lignes du tableur : {numbers}) : ajoutez-la, puis "
+            "relancez cette commande ; sinon, la moyenne de ces lignes ne compte pas."
+        )
     lines += ["", TABLE.format(*TITLES)]
     biased = []
     for name, found in report["criteria"].items():

@@ -6,7 +6,7 @@
 """Fait par lots (API Message Batches), à moitié prix, la même évaluation qu'eval_cv.py.
 
     python3 outils/lots.py --cas mes_cas.json      une nouvelle évaluation
-    python3 outils/lots.py --reprendre JOURNAL     retrouve ses lots, sans rien repayer
+    python3 outils/lots.py --reprendre JOURNAL     retrouve ses lots, et demande ce qui manque
 
 Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'API peut prendre
 24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
@@ -91,7 +91,8 @@ def may_be_created(error):
     status = getattr(error, "status_code", None)
     if status:
         return status < 400 or status == 408 or status >= 500
-    return type(error.__cause__ or error).__name__ not in NOT_SENT
+    cause = error.__cause__ or error  # le SDK enveloppe l'exception d'origine
+    return type(cause).__name__ not in NOT_SENT
 
 
 def name_batch(journal, batch_id):
@@ -124,9 +125,10 @@ def create_batch(journal, requests):
 
 
 def check_batch(batch_id, requests):
-    """Lève `Arret` si l'API ne connaît pas ce lot, si le nombre de ses requêtes n'est pas celui de
-    `requests` ou si, une fois fini, il n'en contient aucune."""
+    """Lève `Arret` si ce lot n'est pas celui de ces requêtes : l'API ne le connaît pas, il n'en a
+    pas le même nombre ou, une fois fini, aucun de ses résultats ne répond à l'une d'elles."""
     batches = eval_cv.client().with_options(max_retries=1, timeout=60).messages.batches
+    cause = None
     try:
         batch = batches.retrieve(batch_id)
         counts = vars(batch.request_counts)  # {"processing": 3, "succeeded": 5, …}
@@ -134,7 +136,8 @@ def check_batch(batch_id, requests):
         if same and batch.processing_status == "ended":
             results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
             same = any(item.custom_id in requests for item in results)
-        cause = None if same else "ce n'est pas le lot de cet envoi, cherchez-en un autre"
+        if not same:
+            cause = "ce n'est pas le lot de cet envoi, cherchez-en un autre"
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
@@ -225,7 +228,7 @@ def collect(journal, batch_id, received):
     for key, sent in journal.batches[batch_id].items():
         record = {**sent, **outcomes.get(key, missing)}
         record = json.loads(json.dumps(record, default=vars))  # comparable à une ligne relue
-        if record != journal.answers.get(key):  # sinon, ses tokens compteraient deux fois
+        if record != journal.answers.get(key):  # écrite avant un arrêt ? pas deux fois
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})

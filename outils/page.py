@@ -397,7 +397,7 @@ def command(argv):
         shutil.copymode(path, draft)  # qui ne peut pas lire le journal ne lit pas la page
     with system_errors(target):
         os.replace(draft, target)
-    eval_cv.display(f"Page à lire : {target}")
+    eval_cv.display(f"Page à ouvrir dans un navigateur : {target}")
     return 0
 
 
