@@ -289,7 +289,8 @@ def has_half_character(text):
 
 
 def complete_text(answer):
-    """Le texte d'une réponse ; `Impossible` si elle est tronquée, refusée, vide ou illisible."""
+    """Le texte d'une réponse ; lève `Impossible` si elle est tronquée, refusée, vide ou
+    illisible."""
     if isinstance(answer, str):  # d'une autre fonction que notre `ask`
         text = answer
     else:
@@ -363,7 +364,7 @@ def json_of(answer, schema):
 
 def notes_of(answer):
     """Les notes d'une réponse du juge, {"justification": "…", "exactitude": 9, …, "moyenne": 7.67}.
-    Au moindre écart, `Impossible` : rien n'est converti, ramené dans l'échelle ni remplacé."""
+    Au moindre écart, lève `Impossible` : rien n'est converti, ramené dans l'échelle ni remplacé."""
     notes = json_of(answer, SCHEMA_NOTES)
     if not isinstance(notes["justification"], str):
         raise Impossible("justification qui n'est pas un texte")
@@ -736,7 +737,7 @@ def comparison_lines(first, second, comparison):
 # --- 6. Les cas, et le journal qui garde toute réponse
 
 SYSTEM_ERRORS = {  # les erreurs du système que l'on rencontre
-    errno.ENOENT: "ce fichier ou son dossier n'existe pas, vérifiez le chemin",
+    errno.ENOENT: "ce fichier, ou le dossier où il doit être, n'existe pas ; vérifiez le chemin",
     errno.EEXIST: "ce nom est déjà pris, choisissez-en un autre",
     errno.EISDIR: "c'est un dossier, un fichier est attendu",
     errno.ENOTDIR: "un dossier est attendu, et c'est un fichier",
@@ -947,7 +948,10 @@ def load_journal(path):
         numbers = ", ".join(unreadable[:9])
         if len(unreadable) > 9:
             numbers += " et d'autres"
-        tell(f"{path} : lignes illisibles, sans doute coupées, et ignorées (numéros : {numbers})")
+        tell(
+            f"{path} : des lignes illisibles, sans doute coupées, sont ignorées "
+            f"(numéros : {numbers})"
+        )
     return journal
 
 
@@ -1074,7 +1078,7 @@ def demo_ask(params):
 
 REFUSALS = {  # ce que reproche argparse, en anglais, et ce que l'on en dit
     "unrecognized arguments: (.+)": "le script n'attend pas « {} »",
-    "the following arguments are required: (.+)": "il manque {}",
+    "the following arguments are required: (.+)": "il manque ceci : {}",
     "argument (.+): expected .+": "il manque la valeur de {}",
 }
 
@@ -1135,7 +1139,7 @@ def plan_for(given, saved):
     demo = given["demo"] or plan["model"] == DEMO
     if saved and demo != (saved["model"] == DEMO):
         raise Arret(
-            "une démonstration et une vraie évaluation ne partagent pas un journal : "
+            "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "
             "ôtez --reprendre pour en créer un ; pour reprendre celui-ci, ôtez --demo ou --modele"
         )
     if demo:
@@ -1295,7 +1299,10 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
             "avec outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
         )
     if journal.grid not in (None, GRID):
-        tell("La grille a changé depuis que le juge a noté ce journal : tout sera noté de nouveau.")
+        tell(
+            "La grille a changé depuis que le juge a noté les résumés de ce journal : ils seront "
+            "tous notés de nouveau."
+        )
     for name, prompt in zip(journal.plan["names"], journal.plan["prompts"]):
         if name in BUILT_IN and prompt != BUILT_IN[name]:
             names = " ".join(journal.plan["names"])

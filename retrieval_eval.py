@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Évaluer une recherche documentaire : retrouve-t-elle mieux les bons documents qu'avant ?
+"""Évalue une recherche documentaire : retrouve-t-elle mieux les bons documents qu'avant ?
 
 On donne à ce script ce que la recherche a trouvé avant un changement (par exemple l'affinage du
 modèle d'embedding), puis après. Il calcule le Hit Rate à k (la part des questions dont un bon
@@ -404,7 +404,7 @@ def check_width(width, layouts, row, line):
 
 def without_ranks(block):
     """Le bloc d'un run ; si ses nombres sont tous entiers (`int`), ce sont des rangs : on les ôte,
-    car l'ordre du fichier suffit. Lève `Erreur` s'ils ne peuvent pas en être."""
+    car l'ordre du fichier suffit. Lève `Erreur` s'ils ne peuvent pas être des rangs."""
     ranks = block.numbers
     if not all(type(rank) is int for rank in ranks):
         return block
@@ -551,7 +551,7 @@ def read_qrels(path):
 
 
 class Answer(NamedTuple):
-    """La réponse d'un fichier à une question, jugée."""
+    """La réponse d'un fichier à une question, et ce qu'en disent les jugements."""
 
     question: str
     relevant: frozenset | None  # les documents pertinents ; None si la question n'est pas jugée
@@ -599,8 +599,8 @@ def evaluate(path, qrels):
 
 
 def warn_if_none_found(path, judged):
-    """Avertit si aucun document pertinent n'est trouvé, en citant un document trouvé et un attendu
-    à une même question."""
+    """Avertit si aucun document pertinent n'est trouvé, en citant, pour une même question, un
+    document trouvé et un document attendu."""
     if any(answer.position for answer in judged):
         return
     for answer in judged:
@@ -656,8 +656,8 @@ def warn_about_scores(path, looks):
         return
     if "croissants" in looks:
         warn(
-            f"{path} : ces scores sont-ils des distances ? Pour aucune question, le premier "
-            "document n'a un score supérieur à celui du dernier. Si ce sont des distances, changez "
+            f"{path} : ces scores sont-ils des distances ? Le score du premier document ne "
+            "dépasse celui du dernier pour aucune question. Si ce sont des distances, changez "
             "leur signe, car un score plus grand doit être meilleur"
         )
     elif "égaux" in looks:
@@ -719,7 +719,7 @@ def compare(paths, sides, k):
         warn(
             f"une question a jusqu'à {old_depth} documents avant, et {new_depth} après : au-delà "
             f"de la position {min(old_depth, new_depth)}, les mesures ne se comparent pas ; "
-            "gardez autant de documents dans les deux fichiers"
+            "gardez le même nombre de documents dans les deux fichiers"
         )
     avant, apres = (measures(side["questions"], side["positions"], k) for side in sides)
     return avant, apres, comparer_retrieval(avant, apres)
@@ -746,7 +746,7 @@ COUNT_NAMES = {  # les nombres d'un bilan, tels que l'écran les nomme
 
 
 def table(reports):
-    """Les lignes du tableau : les mesures, avec leur écart s'il y en a deux, puis les nombres."""
+    """Les lignes du tableau : les mesures, leur écart s'il y a deux fichiers, puis les nombres."""
     rows = {f"Hit Rate@{k}": [r["hit_rate"][k] for r in reports] for k in reports[0]["hit_rate"]}
     rows |= {f"MRR@{k}": [r["mrr_at_k"][k] for r in reports] for k in reports[0]["mrr_at_k"]}
     rows["MRR"] = [report["mrr"] for report in reports]
@@ -774,7 +774,7 @@ def comparison_lines(avant, apres, comparison, k):
     pairs.sort(key=lambda pair: pair[1]["reciprocal_rank"] - pair[0]["reciprocal_rank"])
     for old, new in pairs[: min(5, down)]:
         name = quoted(old["question"])
-        lines.append(f"  {name} : position {old['position']} → {new['position'] or 'absent'}")
+        lines.append(f"  {name} : position {old['position']} → {new['position'] or 'aucune'}")
     changed = {"mrr": up + down, "hit_rate": sum(old["hit"] != new["hit"] for old, new in pairs)}
     for measure, name in (("mrr", "MRR"), ("hit_rate", f"Hit Rate@{k}")):
         found = comparison[measure]
@@ -786,10 +786,10 @@ def comparison_lines(avant, apres, comparison, k):
 def interval_meaning(bounds, changed, total):
     """L'intervalle d'une mesure et ce qu'il permet de dire, ou pourquoi il n'y en a pas."""
     if bounds is None and changed < FEWEST:
-        quota = f"{changed} sur {total}, il en faut au moins {FEWEST}"
-        return f"sans intervalle : trop peu de questions ont changé de résultat ({quota})"
+        quota = f"{changed} sur {total} ; il en faut au moins {FEWEST}"
+        return f"sans intervalle, car trop peu de questions ont changé de résultat ({quota})"
     if bounds is None:
-        return "sans intervalle : toutes les questions ont le même écart"
+        return "sans intervalle, car toutes les questions ont le même écart"
     low, high = bounds
     text = f"intervalle à 95 % de {low:+.4f} à {high:+.4f} ; il "
     if low > 0:

@@ -330,7 +330,7 @@ class Feuille(Accord):
     def test_un_dossier_absent_est_une_phrase(self):
         self.path = self.folder / "absent" / "a.csv"
         err = self.accord("--exporter", code=2)[1]
-        self.assertIn(f"{self.path} : ce fichier ou son dossier n'existe pas", err)
+        self.assertIn(f"{self.path} : ce fichier, ou le dossier où il doit être, n'existe pas", err)
 
     def test_aucun_texte_ne_devient_une_formule_quel_que_soit_le_separateur(self):
         attack = '=1+1\n=A1;=A2,=A3\t=A4\n\n  -B;"=C\n\t@D,\r+E;  ＝F,＋G,－H,＠I\n CV n° {}'
@@ -392,7 +392,7 @@ class Feuille(Accord):
         [journal] = folder.glob("*.jsonl")
         path = f"Journal : {Path('resultats') / journal.name}\n"
         name = Path("resultats") / journal.name
-        said = f"{name} est une démonstration, où aucun modèle n'a résumé ni noté\n"
+        said = f"{name} est une démonstration, où aucun modèle n'a rien résumé ni noté\n"
         self.assertEqual(self.tool("a.csv", "--exporter").stderr, said + path)
         given = ("--journal", str(Path("resultats") / journal.name))
         self.assertEqual(self.tool("b.csv", "--exporter", *given).stderr, path)
@@ -406,7 +406,7 @@ class Feuille(Accord):
 
     def test_une_commande_incorrecte_est_une_phrase(self):
         for arguments, fault in [
-            ([], "il manque FEUILLE"),
+            ([], "il manque ceci : FEUILLE"),
             (["a.csv", "b.csv"], "le script n'attend pas « b.csv »"),
             (["a.csv", "--exportez"], "le script n'attend pas « --exportez »"),
             (["a.csv", "--journal"], "il manque la valeur de --journal"),
@@ -788,8 +788,8 @@ Vos plus grands désaccords, et la justification du juge :
         expected = (
             "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
             "sur tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, "
-            "et ajoutez --exporter --nombre 40 ; les lignes de celle-ci y seront, mais sans vos "
-            "notes, que vous recopierez d'après les identifiants."
+            "et ajoutez --exporter --nombre 40 ; elle reprendra les lignes de la feuille actuelle, "
+            "mais sans vos notes, que vous recopierez d'après les identifiants."
         )
         self.assertEqual(self.answer_to(), expected)
 

@@ -1190,7 +1190,9 @@ class FichiersRefuses(WithApi):
         absent = str(self.folder / "absent")
         for option in ("--cas", "--reprendre"):
             err = self.refused(option, absent)
-            self.assertIn(f"{absent} : ce fichier ou son dossier n'existe pas", err)
+            self.assertIn(
+                f"{absent} : ce fichier, ou le dossier où il doit être, n'existe pas", err
+            )
 
     def test_un_prompt_absent_n_est_ni_un_fichier_ni_un_prompt_du_script(self):
         err = self.refused("--prompts", "PROMPT_V1", "V2")
@@ -1385,7 +1387,7 @@ class Reprendre(WithApi):
         with self.journal().open("a") as file:
             file.write("\n" + "\n".join(lines))
         err = self.script("--reprendre", str(self.journal()))[1]
-        self.assertIn(" et ignorées (numéros : 14, 15, 16, 17, 18, 19)\n", err)
+        self.assertIn(" sont ignorées (numéros : 14, 15, 16, 17, 18, 19)\n", err)
 
     def test_un_journal_enregistre_par_un_editeur(self):
         self.script("--passages", "1")
@@ -1447,7 +1449,9 @@ class Reprendre(WithApi):
         stricter = self.loaded_copy(("Tu évalues un résumé", "Tu juges sévèrement un résumé"))
         self.api.requests.clear()
         err = self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))[1]
-        self.assertIn("La grille a changé depuis que le juge a noté ce journal : tout sera", err)
+        self.assertIn(
+            "le juge a noté les résumés de ce journal : ils seront tous notés de nouveau.\n", err
+        )
         self.assertEqual(["output_config" in sent for sent in self.api.requests], [True] * 6)
         runs = [record for record in self.records() if "run" in record]
         self.assertTrue(runs[-1]["grader"].startswith("Tu juges sévèrement"))

@@ -1018,10 +1018,13 @@ class GenererCas(WithApi):
             (["0", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « 0 »"),
             (["-3", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « -3 »"),
             (["deux", self.path], "N : un nombre entier de 1 à 9999 est attendu, et non « deux »"),
-            (["1", absent], f"écriture de {absent} : ce fichier ou son dossier n'existe pas"),
+            (
+                ["1", absent],
+                f"écriture de {absent} : ce fichier, ou le dossier où il doit être, n'existe pas",
+            ),
             (["1", wrong], "cas.json, cas n° 1 : une clé « input » est attendue, avec un texte"),
-            (["1"], " » est refusée, car il manque FICHIER ; voyez --help"),
-            ([], " » est refusée, car il manque N, FICHIER ; voyez --help"),
+            (["1"], " » est refusée, car il manque ceci : FICHIER ; voyez --help"),
+            ([], " » est refusée, car il manque ceci : N, FICHIER ; voyez --help"),
             (["1", "a" * 300], "a : le système répond « File name too long »"),
             (["1", "a" * 250], "a : le système répond « File name too long »"),  # son brouillon
         ]:

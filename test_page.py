@@ -294,7 +294,7 @@ class Contexte(Page):
                 "  1 × notation : le modèle a refusé de répondre",
                 "  moyenne entre 4,75 (notes manquantes à 0) et 7,25 (à 10)",
                 "Moyenne de chaque passage : 5,50 ; 8,00",
-                "Résumés qui passent les contrôles par code (faits par un programme, non par le "
+                "Résumés qui satisfont aux contrôles par code (faits par un programme, non par le "
                 "juge) : trois points, 4 sur 4 ; 25 mots au plus, 4 sur 4",
             ],
         )
@@ -378,7 +378,7 @@ class Cas(Page):
         self.assertNotIn("pas de note<", html)
         self.assertIn(f"notations impossibles{SPACE}: 0", html)
         html = self.page(self.file("vide.jsonl", plan))
-        self.assertEqual(html.count("pas encore demandé<"), 2)
+        self.assertEqual(html.count("résumé pas encore demandé<"), 2)
         self.assertIn(f"notations impossibles{SPACE}: 0", html)
 
     def test_une_evaluation_limitee_se_dit_partielle(self):
@@ -439,7 +439,7 @@ class PageEntiere(Page):
             "Passage 1 : moyenne {0} · exactitude {0} · concision {0} · couverture {0} Parce que."
         )
         high = " Désaccord : la moyenne dépasse 5, mais le résumé échoue à un contrôle."
-        shares = "Résumés qui passent les contrôles par code (faits par un programme, non par le "
+        shares = "Résumés qui satisfont aux contrôles par code (faits par un programme, non par le "
         shares += "juge) : trois points, 0 sur 2 ; 25 mots au plus, 0 sur 2 Le prompt Consigne"
         means = "Moyenne : {0}/10 | exactitude : {0} | concision : {0} | couverture : {0} | "
         means += "notations impossibles : 0 Moyenne de chaque passage : {0} " + shares
@@ -670,7 +670,10 @@ class Fichiers(Page):
     def test_ce_qui_n_est_pas_un_journal_est_refuse_par_une_phrase(self):
         for name, said in [
             (self.file("cas.json", "[]"), "ce n'est pas un journal d'eval_cv.py"),
-            (str(self.folder / "absent.jsonl"), "ce fichier ou son dossier n'existe pas"),
+            (
+                str(self.folder / "absent.jsonl"),
+                "ce fichier, ou le dossier où il doit être, n'existe pas",
+            ),
         ]:
             self.assertIn(f"{name} : {said}", self.main(page.command, name, code=2)[1])
         self.assertIn(". : ", self.main(page.command, ".", code=2)[1])
@@ -703,7 +706,7 @@ class Commande(Page):
         )
 
     def test_une_demonstration_le_dit_et_a_l_ecran_aussi_si_personne_ne_l_a_choisie(self):
-        said = "une démonstration, où aucun modèle n'a résumé ni noté"
+        said = "une démonstration, où aucun modèle n'a rien résumé ni noté"
         self.script("--demo", "--passages", "1")
         name = Path("resultats") / self.journal().name
         self.assertEqual(self.tool().stderr, f"{name} est {said}\n")

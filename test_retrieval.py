@@ -499,19 +499,18 @@ rien à trouver           0           0
 
 Questions en hausse : 7, en baisse : 1, stables : 0
 Les plus fortes baisses, à lire d'abord :
-  « Q8 » : position 1 → absent
+  « Q8 » : position 1 → aucune
 MRR : écart +0.3125, intervalle à 95 % de -0.1293 à +0.7543 ; il contient 0 : \
 on ne sait pas si la recherche ferait mieux sur d'autres questions.
 Hit Rate@1 : écart +0.7500, intervalle à 95 % de +0.1610 à +1.3390 ; il exclut 0 : \
 la recherche fait mieux, et pas seulement sur ces questions.
 """
-TROP_PEU = (
-    "sans intervalle : trop peu de questions ont changé de résultat ({}, il en faut au moins 6)."
-)
-EGAUX = "sans intervalle : toutes les questions ont le même écart."
+TROP_PEU = "sans intervalle, car trop peu de questions ont changé de résultat "
+TROP_PEU += "({} ; il en faut au moins 6)."
+EGAUX = "sans intervalle, car toutes les questions ont le même écart."
 AVERTISSEMENT = """\
 retrieval_eval.py : une question a jusqu'à 2 documents avant, et 1 après : au-delà de la position \
-1, les mesures ne se comparent pas ; gardez autant de documents dans les deux fichiers
+1, les mesures ne se comparent pas ; gardez le même nombre de documents dans les deux fichiers
 """
 
 
@@ -580,7 +579,7 @@ class Comparaison(AvecFichiers):
         apres = self.positions("apres.json", [2, 3, 0, 1, 4, 4, 5])
         out, _ = self.script(avant, apres)
         # Baisses : 1/2, 1/6, 1, 0, 3/4, 1/12, 4/5 ; la sixième, Q6, n'est pas dite.
-        attendu = ["« Q3 » : position 1 → absent", "« Q7 » : position 1 → 5"]
+        attendu = ["« Q3 » : position 1 → aucune", "« Q7 » : position 1 → 5"]
         attendu += ["« Q5 » : position 1 → 4", "« Q1 » : position 1 → 2"]
         attendu += ["« Q2 » : position 2 → 3"]
         lines = out.splitlines()
@@ -671,7 +670,9 @@ class Avertissements(AvecFichiers):
             {"q1": {"dA": 0.11, "dX": 0.52, "dY": 0.11}},  # ni égaux, ni décroissants
         ):
             bilan, err = self.avertit(run, "q1 0 dA 1\n")
-            self.assertIn("run : ces scores sont-ils des distances ? Pour aucune question", err)
+            self.assertIn(
+                "run : ces scores sont-ils des distances ? Le score du premier document", err
+            )
             self.assertIn("changez leur signe, car un score plus grand doit être meilleur\n", err)
             self.assertEqual(err.count("\n"), 1)
             self.assertEqual(bilan["hit_rate"]["1"], 0.0)

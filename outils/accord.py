@@ -9,7 +9,7 @@ d'eval_cv.py : ce script compare vos notes à celles du juge. Il n'appelle jamai
 
 Entre les deux, notez chaque résumé dans un tableur, et enregistrez la feuille au format CSV UTF-8.
 
-La feuille réunit les résumés que chaque version a faits des mêmes cas, mélangés et sans note ; sa
+La feuille réunit, mélangés et sans note, les résumés que chaque version a faits des mêmes cas ; sa
 colonne « identifiant » sert à les retrouver. La feuille contient les CV, donc des données
 personnelles : gardez-la dans un dossier que git ignore.
 
@@ -95,7 +95,7 @@ def graded_rows(results):
 
 def draw(graded, version_count, number):
     """Tire environ `number` lignes, toujours les mêmes, et les mélange. Un cas tiré donne un résumé
-    de chaque version ; les autres passages ne servent qu'une fois tous les cas tirés."""
+    de chaque version ; les autres passages ne servent que si tous les cas sont déjà tirés."""
     rng = random.Random(0)
     cases = {}  # {3: {"V1": [une ligne par résumé différent], "V2": …}}
     for row in graded:
@@ -376,8 +376,8 @@ def difference_lines(second, found):
         answer = (
             "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
             "sur tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, "
-            "et ajoutez --exporter --nombre 40 ; les lignes de celle-ci y seront, mais sans vos "
-            "notes, que vous recopierez d'après les identifiants."
+            "et ajoutez --exporter --nombre 40 ; elle reprendra les lignes de la feuille actuelle, "
+            "mais sans vos notes, que vous recopierez d'après les identifiants."
         )
     return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 

@@ -44,7 +44,7 @@ PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encor
 # Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
 # "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
 # attend plus rien : résultats écrits, envoi refusé, lot perdu ou réécrit sous son vrai identifiant.
-# Tant que l'API n'a pas répondu à l'envoi, voici son identifiant :
+# Tant que l'API n'a pas répondu à l'envoi, l'identifiant du lot est celui-ci :
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
@@ -134,7 +134,7 @@ def check_batch(batch_id, requests):
         counts = vars(batch.request_counts)  # {"processing": 3, "succeeded": 5, …}
         same = sum(counts.values()) == len(requests)
         if same and batch.processing_status == "ended":
-            results = list(batches.results(batch_id))  # en entier : à demi lu, il bloquerait le SDK
+            results = list(batches.results(batch_id))  # lus à demi, ils bloqueraient le SDK
             same = any(item.custom_id in requests for item in results)
         if not same:
             cause = "ce n'est pas le lot de cet envoi, cherchez-en un autre"
@@ -296,7 +296,7 @@ def command(argv):
     if vars(declared):
         if "reprendre" not in given:
             raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
-        # `eval_cv.command` relira ce journal ; ici, un défaut du plan arrête tout avant d'écrire.
+        # `eval_cv.command` relira ce journal ; ici, un défaut du plan arrête tout avant l'écriture.
         journal, _ = eval_cv.open_journal(given, None)
         if "trouve" in declared:
             declare_found(journal, declared.trouve)

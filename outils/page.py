@@ -30,7 +30,7 @@ import eval_cv
 from eval_cv import CHECKS, CRITERIA, HIGHEST, LOWEST, MEASURES, Arret, mark_text, system_errors
 
 MIDDLE = (LOWEST + HIGHEST) / 2
-DEMONSTRATION = "une démonstration, où aucun modèle n'a résumé ni noté"
+DEMONSTRATION = "une démonstration, où aucun modèle n'a rien résumé ni noté"
 INTRODUCTION = (
     "Chaque prompt (V1, V2…) sert à résumer les mêmes cas, et un modèle, le juge, note chaque "
     "résumé. Un passage résume et note une fois chaque cas."
@@ -286,7 +286,7 @@ def version_section(label, report, prompt):
     shares = [f"{name}, {n} sur {total}" for name, (n, total) in report["checks"].items()]
     if shares:
         whose = "contrôles par code (faits par un programme, non par le juge)"
-        text += f"\nRésumés qui passent les {whose} : {' ; '.join(shares)}"
+        text += f"\nRésumés qui satisfont aux {whose} : {' ; '.join(shares)}"
     return f"<h3>{label}</h3><pre>{french(text)}</pre>{folded('Le prompt', prompt)}"
 
 
@@ -301,7 +301,7 @@ def grading(passage, result):
         marks = "pas de note"
         why.append(french(result["cause"]))
     elif result["summary"] is None:
-        marks = "pas encore demandé"
+        marks = "résumé pas encore demandé"
     else:
         marks = "note pas encore demandée"
     contradiction = disagreement(result)
@@ -394,7 +394,7 @@ def command(argv):
     with system_errors(draft):
         draft.touch(0o600)  # lisible de vous seul, jusqu'à recevoir les droits du journal
         draft.write_text(content, encoding="utf-8", errors="replace")  # pour les emojis coupés
-        shutil.copymode(path, draft)  # qui ne peut pas lire le journal ne lit pas la page
+        shutil.copymode(path, draft)  # celui qui ne peut pas lire le journal ne lit pas la page
     with system_errors(target):
         os.replace(draft, target)
     eval_cv.display(f"Page à ouvrir dans un navigateur : {target}")
