@@ -1286,6 +1286,24 @@ def open_journal(given, own_ask):
     return journal, journal.plan != saved or journal.grid != GRID
 
 
+def warn_about(journal):
+    """Dit ce qui peut surprendre dans ce qu'on va évaluer."""
+    plan = journal.plan
+    if journal.grid not in (None, GRID):
+        tell(
+            "La grille a changé depuis que le juge a noté les résumés de ce journal : ils seront "
+            "tous notés de nouveau."
+        )
+    for name, prompt in zip(plan["names"], plan["prompts"]):
+        if name in BUILT_IN and prompt != BUILT_IN[name]:
+            tell(
+                f"{name} a changé dans le script depuis ce journal, qui garde l'ancien. Pour "
+                f"évaluer le nouveau, ajoutez --prompts {' '.join(plan['names'])}"
+            )
+    if len(plan["prompts"]) == 1:
+        tell("Il n'y a qu'un prompt : pour en comparer deux, ajoutez --prompts PROMPT_V1 v3.txt")
+
+
 def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     """Toute l'évaluation ; rend le code de sortie. `own_ask` répond à la place de l'API ; une autre
     fonction peut prendre la place d'`evaluate_directly` (outils/lots.py)."""
@@ -1298,18 +1316,7 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
             f"{journal.path} : ce journal attend les résultats d'un lot ({batch_id}) ; reprenez-le "
             "avec outils/lots.py --reprendre, car ici ce lot serait payé deux fois"
         )
-    if journal.grid not in (None, GRID):
-        tell(
-            "La grille a changé depuis que le juge a noté les résumés de ce journal : ils seront "
-            "tous notés de nouveau."
-        )
-    for name, prompt in zip(journal.plan["names"], journal.plan["prompts"]):
-        if name in BUILT_IN and prompt != BUILT_IN[name]:
-            names = " ".join(journal.plan["names"])
-            tell(
-                f"{name} a changé dans le script depuis ce journal, qui garde l'ancien. Pour "
-                f"évaluer le nouveau, ajoutez --prompts {names}"
-            )
+    warn_about(journal)
     responder = own_ask or ask
     if journal.plan["model"] == DEMO:
         responder = demo_ask
@@ -1321,8 +1328,6 @@ def command(argv, own_ask=None, evaluate_journal=evaluate_directly):
     if changed:
         keep(journal, {"run": journal.plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES})
     tell(f"Journal : {journal.path}")
-    if len(journal.plan["prompts"]) == 1:
-        tell("Il n'y a qu'un prompt : pour en comparer deux, ajoutez --prompts PROMPT_V1 v3.txt")
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if terminal and to_do:
         tell(f"Appels à faire : {to_do} ; réponses déjà au journal : {known}")
