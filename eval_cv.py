@@ -937,7 +937,7 @@ def load_journal(path):
         try:
             if line.strip():
                 read_record(journal, json.loads(line))
-        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        except (ValueError, RecursionError, TypeError, KeyError):
             unreadable.append(str(number))
     if journal.plan is None:
         raise Arret(
