@@ -214,8 +214,8 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais après HTTP 429 ou 529
     except Exception as error:
-        # Ce client inachevé afficherait une autre erreur en étant détruit. Garder l'exception, que
-        # personne ne relit, garde sa pile d'appels, et dans cette pile le client.
+        # Détruit, ce client inachevé afficherait une autre erreur. On le garde donc en vie : la
+        # pile d'appels de l'exception le retient, et `client.unfinished` retient l'exception.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -1137,7 +1137,8 @@ def plan_for(given, saved):
     if "names" in given or plan["prompts"] is None:
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     demo = given["demo"] or plan["model"] == DEMO
-    if saved and demo != (saved["model"] == DEMO):
+    saved_demo = saved is not None and saved["model"] == DEMO
+    if saved and demo != saved_demo:
         raise Arret(
             "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "
             "ôtez --reprendre pour en créer un ; pour reprendre celui-ci, ôtez --demo ou --modele"
@@ -1187,7 +1188,8 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        kind, calls = "missing", 1 if is_grading(params) else 2
+        kind = "missing"
+        calls = 1 if is_grading(params) else 2
         try:
             answer = ask(params)
             with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal

@@ -375,8 +375,7 @@ def text_blocks(file, layouts):
             if width == 3 and text.lstrip(b"+-").isdigit():
                 number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
         except ValueError:
-            # Colonnes, nombre ou encodage incorrects. Dans ce dernier cas, `unexpected`, qui décode
-            # la ligne pour la citer, lève elle-même l'erreur d'encodage.
+            # Colonnes, nombre ou encodage incorrects (l'encodage : `unexpected` le dira lui-même).
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
@@ -706,8 +705,9 @@ def report_of(side, ks):
 def compare(paths, sides, k):
     """Compare deux fichiers évalués. Rend l'avant et l'après, tels qu'`evaluer_retrieval` les
     rendrait, et leur comparaison. Avertit s'ils n'ont pas la même profondeur."""
+    # Des compteurs, et non des ensembles : une question peut être posée deux fois.
     first, second = (Counter(zip(side["questions"], side["relevant"])) for side in sides)
-    different = (first - second) or (second - first)  # une question peut être posée deux fois
+    different = (first - second) or (second - first)
     if different:
         question, _ = next(iter(different))
         raise Erreur(

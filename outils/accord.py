@@ -216,11 +216,11 @@ def read_sheet(path, graded, journal):
         identifier = cells.get(IDENTIFIER, "").strip()
         row = graded.get(identifier)
         marks = marks_of(cells, f"{path}, ligne {line}")
-        # Une ligne sans note ne compte pas, sauf si son identifiant est inconnu : il sera signalé.
-        if not marks and (row is not None or not identifier):
-            skipped += 1
-        elif row is None:
+        # Un identifiant inconnu est signalé, même sans note ; sinon, sans note, on saute la ligne.
+        if row is None and (identifier or marks):
             unknown.append(str(line))
+        elif not marks:
+            skipped += 1
         elif row.human:
             twins = f"lignes {row.line} et {line}"
             raise Arret(

@@ -66,8 +66,8 @@ NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py
 
 def known_or_waiting(journal, waiting, received, version, passage, params):
     """Prend la place d'`eval_cv.answer_once` : rend la réponse du journal, ou met la requête dans
-    `waiting` et lève `PasDemande`. Ce qu'un lot vient de rendre (`received`), même
-    inutilisable, n'est pas redemandé : on paierait sans fin."""
+    `waiting` et lève `PasDemande`. Ce qui est dans `received` (rendu par un lot, même inutilisable,
+    ou trop gros pour l'API) n'est pas redemandé : on paierait sans fin."""
     key = eval_cv.call_key(version, passage, params)
     try:
         return eval_cv.known_answer(journal, key, params)
@@ -90,7 +90,7 @@ def may_be_created(error):
     """Vrai si le lot a pu être créé malgré cette erreur."""
     status = getattr(error, "status_code", None)
     if status:
-        return status < 400 or status == 408 or status >= 500
+        return not 400 <= status < 500 or status == 408  # 408 : délai dépassé, reçu peut-être
     cause = error.__cause__ or error  # le SDK enveloppe l'exception d'origine
     return type(cause).__name__ not in NOT_SENT
 

@@ -117,7 +117,7 @@ def french(text, *quoted):
     citation = "|".join([*names, "(?<=« ).*?(?= »)"])
 
     def typeset(found):
-        if found["cited"] is not None:
+        if found["cited"] is not None:  # il est vide entre deux guillemets vides
             return found["cited"]
         return FRENCH[found[0]]
 
