@@ -212,7 +212,7 @@ def client():
         raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
     check_settings()
     try:
-        return anthropic.Anthropic(max_retries=14)  # une minute d'essais après HTTP 429 ou 529
+        return anthropic.Anthropic(max_retries=14)  # une minute d'essais : réseau, HTTP 429 ou 5xx
     except Exception as error:
         # Détruit, ce client inachevé afficherait une autre erreur. On le garde donc en vie : la
         # pile d'appels de l'exception le retient, et `client.unfinished` retient l'exception.
@@ -450,7 +450,7 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
 
     def evaluate_case(case, prompt, ask):
         if stop.is_set():
-            return None  # que personne ne lira : l'erreur, elle, sera levée
+            return None  # jamais lu : la boucle, plus bas, lève l'erreur de l'autre fil
         try:
             return run_test_case(case, prompt, model, judge, ask)
         except BaseException:
@@ -711,7 +711,7 @@ def beyond_sentence(first, second, comparison):
     else:
         gain = "possible, mais pas établi"
     sentence += f" Un gain de {goal:g} en moyenne est {gain}."
-    if low <= 0 and high < goal:
+    if low <= 0 and gain == "exclu":
         sentence += f" Plutôt que d'ajouter des cas, changez {second}."
     elif low <= 0 and comparison["cases_needed"] > comparison["cases"]:
         # "cases_needed" n'est pas None : il y a au moins six cas, et un gain visé.
@@ -1194,7 +1194,8 @@ def with_progress(ask, to_do):
             answer = ask(params)
             with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
                 check_answer(params, answer)
-                kind, calls = "received", 1
+                kind = "received"
+                calls = 1
             return answer
         finally:
             count(kind, calls)
@@ -1293,8 +1294,8 @@ def warn_about(journal):
     plan = journal.plan
     if journal.grid not in (None, GRID):
         tell(
-            "La grille a changé depuis que le juge a noté les résumés de ce journal : ils seront "
-            "tous notés de nouveau."
+            "La grille a changé depuis la dernière évaluation de ce journal : les résumés qui "
+            "n'ont pas de note avec la grille actuelle seront notés."
         )
     for name, prompt in zip(plan["names"], plan["prompts"]):
         if name in BUILT_IN and prompt != BUILT_IN[name]:

@@ -375,7 +375,8 @@ def text_blocks(file, layouts):
             if width == 3 and text.lstrip(b"+-").isdigit():
                 number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
         except ValueError:
-            # Colonnes, nombre ou encodage incorrects (l'encodage : `unexpected` le dira lui-même).
+            # Colonnes, nombre ou encodage incorrects ; dans ce dernier cas, l'erreur levée est
+            # celle de `decoded`, qu'appelle `unexpected`.
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
@@ -475,9 +476,10 @@ def json_blocks(file):
             raise Erreur(f"{expected}, et non {quoted(values)}")
         numbers = []
         for document, value in values.items():
-            number = nan
-            with suppress(ValueError):
+            try:
                 number = float(str(value))  # str, car float(True) vaut 1
+            except ValueError:
+                number = nan
             if isnan(number):
                 raise Erreur(f"{expected}, et non {quoted(value)} pour {quoted(document)}")
             numbers.append(number)

@@ -788,8 +788,8 @@ Vos plus grands désaccords, et la justification du juge :
         expected = (
             "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
             "sur tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, "
-            "et ajoutez --exporter --nombre 40 ; elle reprendra les lignes de la feuille actuelle, "
-            "mais sans vos notes, que vous recopierez d'après les identifiants."
+            "et ajoutez --exporter et un plus grand --nombre ; elle reprendra les lignes de la "
+            "feuille actuelle, mais sans vos notes, à recopier d'après les identifiants."
         )
         self.assertEqual(self.answer_to(), expected)
 

@@ -1449,9 +1449,7 @@ class Reprendre(WithApi):
         stricter = self.loaded_copy(("Tu évalues un résumé", "Tu juges sévèrement un résumé"))
         self.api.requests.clear()
         err = self.printed(lambda: stricter.main(["--reprendre", str(self.journal())]))[1]
-        self.assertIn(
-            "le juge a noté les résumés de ce journal : ils seront tous notés de nouveau.\n", err
-        )
+        self.assertIn("n'ont pas de note avec la grille actuelle seront notés.\n", err)
         self.assertEqual(["output_config" in sent for sent in self.api.requests], [True] * 6)
         runs = [record for record in self.records() if "run" in record]
         self.assertTrue(runs[-1]["grader"].startswith("Tu juges sévèrement"))
@@ -2163,6 +2161,7 @@ class LigneDeCommande(WithApi):
     def test_des_sorties_fermees(self):
         for closed in ("2>&-", ">&-", ">&- 2>&-"):
             self.assertEqual(self.shell(f"eval_cv {closed}").returncode, 0, closed)
+        json.loads(self.shell("eval_cv --json 2>&-").stdout)  # rien d'autre n'y est écrit
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "pas de /dev/full ici")
     def test_une_sortie_d_erreur_pleine_ne_change_rien_au_resultat(self):

@@ -105,7 +105,7 @@ def draw(graded, version_count, number):
     others = []  # leurs autres résumés, groupés de même ; ce qu'une version a de plus est ignoré
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
-            groups = list(zip(*by_version.values()))
+            groups = list(zip(*by_version.values()))  # leurs 1ers résumés, leurs 2es, etc.
             firsts.append(groups[0])
             others.extend(groups[1:])
     rng.shuffle(firsts)
@@ -376,8 +376,8 @@ def difference_lines(second, found):
         answer = (
             "On ne peut pas le dire, car un intervalle manque ou contient 0 : notez d'autres cas "
             "sur tous les critères. Pour une feuille plus longue, donnez un autre nom de fichier, "
-            "et ajoutez --exporter --nombre 40 ; elle reprendra les lignes de la feuille actuelle, "
-            "mais sans vos notes, que vous recopierez d'après les identifiants."
+            "et ajoutez --exporter et un plus grand --nombre ; elle reprendra les lignes de la "
+            "feuille actuelle, mais sans vos notes, à recopier d'après les identifiants."
         )
     return [*lines, f"Le juge classe-t-il V1 et {second} comme vous ? {answer}"]
 

@@ -20,7 +20,8 @@ change rien à un lot : voyez python3 eval_cv.py --help. Deux options complèten
                          sera repayé
   --perdu LOT            à donner si l'API ne connaît plus ce lot, ou si ses résultats ont expiré
                          (si vous n'avez jamais reçu son identifiant, donnez à sa place le mot
-                         « inconnu ») : ses requêtes seront envoyées et payées de nouveau
+                         « inconnu ») : ses requêtes seront envoyées de nouveau, et celles qu'il
+                         a déjà traitées seront payées deux fois
   -h, --help             cette aide
 """
 
@@ -227,8 +228,8 @@ def collect(journal, batch_id, received):
     missing = {"cause": "requête absente des résultats du lot"}
     for key, sent in journal.batches[batch_id].items():
         record = {**sent, **outcomes.get(key, missing)}
-        record = json.loads(json.dumps(record, default=vars))  # comparable à une ligne relue
-        if record != journal.answers.get(key):  # écrite avant un arrêt ? pas deux fois
+        record = json.loads(json.dumps(record, default=vars))  # sans objets du SDK : comparable
+        if record != journal.answers.get(key):  # déjà écrite, si l'on reprend après un arrêt ici
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})

@@ -113,6 +113,7 @@ def french(text, *quoted):
     """Une de nos phrases, échappée, dans la typographie du français (voir FRENCH), sauf dans ce
     qu'elle cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier).
     Ainsi french("de -0.5 à 2.5, par m-1.5", "m-1.5") rend "de −0,5 à 2,5, par m-1.5"."""
+    # À chaque place du texte, une citation l'emporte sur TO_REPLACE, et ressort telle quelle.
     names = map(re.escape, filter(None, quoted))  # un nom vide serait trouvé partout
     citation = "|".join([*names, "(?<=« ).*?(?= »)"])
 
