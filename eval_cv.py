@@ -79,7 +79,7 @@ Règles :
 - 25 mots au plus par point ;
 - ni introduction ni conclusion."""
 
-CRITERIA = {  # la grille : schéma, prompt du juge, moyennes et affichage en découlent
+CRITERIA = {  # la grille : le schéma, le prompt du juge, les moyennes et l'affichage en découlent
     "exactitude": "tout ce que dit le résumé est-il fidèle au CV ?",
     "concision": "trois points, rien de superflu ?",
     "couverture": "l'essentiel y est-il (poste, compétences clés, réalisations) ?",
@@ -564,8 +564,8 @@ FEWEST = 6  # cas à comparer : avec moins, ni intervalle ni conclusion
 
 
 def interval(gaps):
-    """L'intervalle à 95 %, (bas, haut) : où se trouve, d'après un écart par cas, l'écart moyen de
-    tous les cas possibles ; la méthode se trompe une fois sur vingt. None s'il y a moins de six
+    """L'intervalle à 95 %, (bas, haut), où doit se trouver l'écart moyen de tous les cas possibles,
+    d'après un écart par cas ; la méthode se trompe une fois sur vingt. None s'il y a moins de six
     écarts, ou s'ils sont tous égaux : on ne sait alors pas de combien ils varient. Student, « The
     Probable Error of a Mean », 1908. Les écarts 1, 2, 3, 4, 5 et 6 donnent (1.55, 5.45)."""
     gaps = [round(gap, 9) for gap in gaps]  # sans les erreurs d'arrondi des calculs
@@ -634,7 +634,8 @@ def compare(old_passes, new_passes):
     old_means, new_means = zip(*common)
     gaps = [new["moyenne"] - old["moyenne"] for old, new in common]
     changes = changes_between(old_means, new_means)
-    # Sur tous les cas : au pire, ce qui manque à V1 vaut le maximum, et à l'autre le minimum.
+    # Sur tous les cas : au pire, les notes qui manquent à V1 valent le maximum, et celles qui
+    # manquent à l'autre version, le minimum.
     worst = changes_between(case_means(old_passes, HIGHEST), case_means(new_passes, LOWEST))
     best = changes_between(case_means(old_passes, LOWEST), case_means(new_passes, HIGHEST))
     goal_met = not missed(changes)
@@ -1184,7 +1185,8 @@ def with_progress(ask, to_do):
         with LOCK, suppress(OSError):  # un terminal fermé ne doit pas faire perdre la réponse
             counts[kind] += calls
             plural = "s" if counts["missing"] > 1 else ""
-            line = f"{counts['received']}/{to_do} réponses, {counts['missing']} manquante{plural}"
+            replies = "réponses" if to_do > 1 else "réponse"
+            line = f"{counts['received']}/{to_do} {replies}, {counts['missing']} manquante{plural}"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
@@ -1304,7 +1306,7 @@ def warn_about(journal):
                 f"évaluer le nouveau, ajoutez --prompts {' '.join(plan['names'])}"
             )
     if len(plan["prompts"]) == 1:
-        tell("Il n'y a qu'un prompt : pour en comparer deux, ajoutez --prompts PROMPT_V1 v3.txt")
+        tell("Il n'y a qu'un prompt : pour en comparer deux, donnez --prompts PROMPT_V1 v3.txt")
 
 
 def command(argv, own_ask=None, evaluate_journal=evaluate_directly):

@@ -13,8 +13,8 @@ peut être dû au hasard.
     python3 retrieval_eval.py avant.trec apres.trec --qrels qrels.trec --k 1 5 10
 
   --qrels FICHIER  les jugements : quels documents il fallait trouver (pertinence supérieure à 0)
-  --k K [K …]      les valeurs de k (1 5 10), à donner après les fichiers ; les intervalles portent
-                   sur le MRR, et sur le Hit Rate à la première de ces valeurs
+  --k K [K …]      les valeurs de k (par défaut, 1 5 10), à donner après les fichiers ; les
+                   intervalles portent sur le MRR, et sur le Hit Rate à la première de ces valeurs
   --json           le bilan en JSON
   -h, --help       cette aide
 
@@ -223,7 +223,7 @@ def comparer_retrieval(avant, apres) -> dict:
     """
     before, after = avant["details"], apres["details"]
     if len(before) != len(after):
-        raise ValueError(f"il y a {len(before)} questions avant, et {len(after)} après")
+        raise ValueError(f"le nombre de questions est {len(before)} avant, et {len(after)} après")
     pairs = list(zip(before, after))
     for number, (old, new) in enumerate(pairs, 1):
         if old["question"] != new["question"]:
@@ -412,7 +412,7 @@ def without_ranks(block):
     if ranks[0] not in (0, 1) or not increasing:
         raise Erreur(
             f"question {quoted(block.question)} : les entiers de la troisième colonne ne sont pas "
-            "des rangs, qui partent de 0 ou de 1 et augmentent ; si ce sont des scores, "
+            "des rangs, car des rangs partent de 0 ou de 1 et augmentent ; si ce sont des scores, "
             "écrivez-les avec des décimales"
         )
     return Block(block.question, block.documents)
@@ -565,8 +565,8 @@ class Answer(NamedTuple):
 def evaluate(path, qrels):
     """Évalue un fichier ; `qrels` est None quand il n'y a pas de jugements. Rend {"questions": les
     questions jugées, par ordre alphabétique, "relevant": leurs documents pertinents, "positions":
-    celles des premiers trouvés, "totals": les nombres du bilan, "is_run": vrai si les jugements
-    sont `qrels`}."""
+    pour chacune, celle du premier document pertinent, ou 0, "totals": les nombres du bilan,
+    "is_run": vrai si les jugements sont `qrels`}."""
     answers, is_run = read_answers(path, qrels)
     if not answers:
         raise Erreur(f"{path} : le fichier n'a aucune question")
@@ -657,8 +657,8 @@ def warn_about_scores(path, looks):
         return
     if "croissants" in looks:
         warn(
-            f"{path} : ces scores sont-ils des distances ? Le score du premier document ne "
-            "dépasse celui du dernier pour aucune question. Si ce sont des distances, changez "
+            f"{path} : ces scores sont-ils des distances ? Pour aucune question, le score "
+            "du premier document ne dépasse celui du dernier. Si ce sont des distances, changez "
             "leur signe, car un score plus grand doit être meilleur"
         )
     elif "égaux" in looks:
@@ -719,7 +719,7 @@ def compare(paths, sides, k):
     old_depth, new_depth = (side["totals"]["profondeur"] for side in sides)
     if old_depth != new_depth:
         warn(
-            f"une question a jusqu'à {old_depth} documents avant, et {new_depth} après : au-delà "
+            f"la profondeur est de {old_depth} avant, et de {new_depth} après : au-delà "
             f"de la position {min(old_depth, new_depth)}, les mesures ne se comparent pas ; "
             "gardez le même nombre de documents dans les deux fichiers"
         )

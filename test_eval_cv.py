@@ -1596,7 +1596,7 @@ class Limite(WithApi):
 
     def test_un_seul_prompt_ne_se_compare_a_rien_et_c_est_dit(self):
         prompt = self.file("v3.txt", "Résume.")
-        said = "Il n'y a qu'un prompt : pour en comparer deux, ajoutez --prompts PROMPT_V1 v3.txt"
+        said = "Il n'y a qu'un prompt : pour en comparer deux, donnez --prompts PROMPT_V1 v3.txt"
         self.assertIn(said, self.script("--demo", "--prompts", prompt)[1])
         self.assertNotIn(said, self.script("--demo", "--prompts", "PROMPT_V1", prompt)[1])
 
@@ -1900,7 +1900,7 @@ class Avancement(WithApi):
         return err.getvalue()
 
     def steps(self, text):
-        found = re.findall(r"(\d+/\d+) réponses, (\d+) manquante", text)
+        found = re.findall(r"(\d+/\d+) réponses?, (\d+) manquante", text)
         return [f"{received}, {missing}" for received, missing in found]
 
     def test_chaque_reponse_compte(self):
@@ -1938,6 +1938,7 @@ class Avancement(WithApi):
         text = self.watched(model, "--reprendre", str(self.journal()))
         self.assertIn("Appels à faire : 1 ; réponses déjà au journal : 3\n", text)
         self.assertEqual(self.steps(text), ["0/1, 0", "1/1, 0"])
+        self.assertIn("\r1/1 réponse, 0 manquante ", text)
 
     def test_la_ligne_se_reecrit_et_s_efface(self):
         text = self.watched(model)

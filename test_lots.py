@@ -790,7 +790,7 @@ class GenererCas(WithApi):
         self.assertEqual({case["input"] for case in cases[1:]}, new)
         path = self.path.resolve()
         command = f'"{sys.executable}" "{eval_cv.__file__}" --cas "{path}"'
-        advice = f"Relisez les cas ajoutés, ce sont des brouillons, puis évaluez-les : {command}"
+        advice = f"Relisez les cas ajoutés, qui sont des brouillons, puis évaluez-les : {command}"
         self.assertEqual(out, f"{path} : 3 cas de plus.\n{advice}\n")
 
     def test_cree_un_fichier_qu_on_lit_a_l_oeil(self):

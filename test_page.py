@@ -344,7 +344,7 @@ class Cas(Page):
         failed = "Contrôles par code : trois points, non ; 25 mots au plus, non"
         marks = "Passage 1 : moyenne 4 · exactitude 4 · concision 4 · couverture 4Parce que."
         again = "Passage 3 : moyenne 7,67 · exactitude 9 · concision 6 · couverture 8Parce que."
-        low = "Désaccord : la moyenne est sous 5, mais le résumé satisfait aux contrôles."
+        low = "Désaccord : la moyenne est inférieure à 5, mais le résumé satisfait aux contrôles."
         self.assertEqual(first, POINTS + passed + marks + low + again)
         marks = "Passage 2 : moyenne 3 · exactitude 3 · concision 3 · couverture 3Parce que."
         self.assertEqual(second, PROSE + failed + marks)
@@ -405,7 +405,7 @@ class Controles(Page):
         self.assertEqual(self.disagreements(one_of_two, [5, 5, 6]), ("1", [said]))
 
     def test_une_mauvaise_note_et_des_controles_reussis_se_contredisent(self):
-        said = "Désaccord : la moyenne est sous 5, mais le résumé satisfait aux contrôles."
+        said = "Désaccord : la moyenne est inférieure à 5, mais le résumé satisfait aux contrôles."
         self.assertEqual(self.disagreements(POINTS, [5, 5, 4]), ("1", [said]))
 
     def test_autrement_ils_ne_se_contredisent_pas(self):
@@ -454,9 +454,9 @@ class PageEntiere(Page):
             page.HOW_TO_READ,
             *[panel.format(name) for name in ("moyenne", *CRITERIA)],
             "Tous les cas Les plus grandes baisses d'abord ; un tiret remplace une note ou un "
-            "écart qui manque. Juge ≠ code : nombre de résumés que le juge note au-dessus de 5 "
-            "alors qu'ils échouent à un contrôle par code, ou sous 5 alors qu'ils satisfont à tous "
-            "les contrôles.",
+            "écart qui manque. La colonne « juge ≠ code » compte les résumés que le juge note "
+            "au-dessus de 5 alors qu'ils échouent à un contrôle par code, ou au-dessous de 5 alors "
+            "qu'ils satisfont à tous les contrôles.",
             "cas V1 V2 V2 − V1 juge ≠ code 1 6,00 4,00 −2,00 1 2 4,00 7,00 +3,00 1",
             f"Les versions V1 (v1.txt) {means.format('5,00')} 1",
             f"V2 (v2.txt) {means.format('5,50')} 2",

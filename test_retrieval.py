@@ -270,8 +270,8 @@ class ComparerRetrieval(unittest.TestCase):
         for autres, dit in [
             ("AC", "la question n° 2 n'est pas la même : « B » avant, « C » après"),
             ("BA", "la question n° 1 n'est pas la même : « A » avant, « B » après"),
-            ("ABC", "il y a 2 questions avant, et 3 après"),
-            ("A", "il y a 2 questions avant, et 1 après"),
+            ("ABC", "le nombre de questions est 2 avant, et 3 après"),
+            ("A", "le nombre de questions est 2 avant, et 1 après"),
         ]:
             with self.assertRaisesRegex(ValueError, dit):
                 comparer_retrieval(bilan("A", "B"), bilan(*autres))
@@ -509,7 +509,7 @@ TROP_PEU = "sans intervalle, car trop peu de questions ont changé de résultat 
 TROP_PEU += "({} ; il en faut au moins 6)."
 EGAUX = "sans intervalle, car toutes les questions ont le même écart."
 AVERTISSEMENT = """\
-retrieval_eval.py : une question a jusqu'à 2 documents avant, et 1 après : au-delà de la position \
+retrieval_eval.py : la profondeur est de 2 avant, et de 1 après : au-delà de la position \
 1, les mesures ne se comparent pas ; gardez le même nombre de documents dans les deux fichiers
 """
 
@@ -597,7 +597,7 @@ class Comparaison(AvecFichiers):
         apres = self.exercice("apres.json", [["bon", "x", "y"], ["bon"]])
         out, err = self.script(avant, apres, "--k", "1", "10")
         self.assertIn(
-            "une question a jusqu'à 20 documents avant, et 3 après : au-delà de la position 3", err
+            "la profondeur est de 20 avant, et de 3 après : au-delà de la position 3", err
         )
         self.assertRegex(out, r"\n +profondeur +20 +3\n")
         self.assertEqual(self.script(avant, avant)[1], "")
@@ -671,7 +671,7 @@ class Avertissements(AvecFichiers):
         ):
             bilan, err = self.avertit(run, "q1 0 dA 1\n")
             self.assertIn(
-                "run : ces scores sont-ils des distances ? Le score du premier document", err
+                "run : ces scores sont-ils des distances ? Pour aucune question, le score", err
             )
             self.assertIn("changez leur signe, car un score plus grand doit être meilleur\n", err)
             self.assertEqual(err.count("\n"), 1)

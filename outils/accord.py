@@ -17,9 +17,9 @@ personnelles : gardez-la dans un dossier que git ignore.
   --journal JOURNAL   le journal d'où viennent les résumés ; par défaut, le plus récent de
                       resultats/ qui contient une réponse
   --exporter          créer la feuille ; un fichier qui existe n'est jamais écrasé
-  --nombre N          combien de résumés exporter (20) ; s'il y a trop peu de cas, la feuille prend
-                      aussi les résumés des autres passages ; elle ne reprend pas les notes d'une
-                      feuille précédente
+  --nombre N          combien de résumés exporter (par défaut, 20) ; s'il y a trop peu de cas, la
+                      feuille prend aussi les résumés des autres passages ; elle ne reprend pas les
+                      notes d'une feuille précédente
   --json              la comparaison en JSON sur la sortie standard
   -h, --help          cette aide
 
@@ -209,7 +209,7 @@ def marks_of(cells, place):
 
 def read_sheet(path, graded, journal):
     """Met vos notes dans les lignes de `graded` (voir `graded_rows`). Rend celles où un critère au
-    moins est noté, et le nombre des lignes de la feuille sans note ; lève `Arret`."""
+    moins est noté, et le nombre de lignes sans note de la feuille ; lève `Arret`."""
     unknown = []
     skipped = 0
     for line, cells in read_lines(path):

@@ -9,7 +9,7 @@
 
   N                      combien de cas demander
   FICHIER                le fichier de cas à compléter, créé s'il n'existe pas
-  --modele NOM           le modèle qui écrit (claude-sonnet-5-5)
+  --modele NOM           le modèle qui écrit (par défaut, claude-sonnet-5-5)
   -h, --help             cette aide
 
 Il faut le paquet anthropic et une clé, comme pour eval_cv.py. Les profils varient, et la moitié n'a
@@ -119,7 +119,7 @@ def command(argv):
         raise Arret("dans PROMPT_CASE, il faut un {} par liste d'AXES, et aucune autre accolade")
     path = Path(os.path.realpath(options.file))
     draft = draft_of(path)
-    with eval_cv.system_errors(f"écriture de {path}"):  # est-ce possible ? à savoir avant de payer
+    with eval_cv.system_errors(f"écriture de {path}"):  # vérifié avant de payer
         draft.touch(0o600)
         draft.unlink()
     start = len(eval_cv.load_cases(path)) if path.exists() else 0
@@ -152,7 +152,7 @@ def command(argv):
             lines.append("Pour avoir ceux qui manquent, relancez la commande avec leur nombre.")
         if added:
             run = f'"{sys.executable}" "{eval_cv.__file__}" --cas "{path}"'
-            advice = "Relisez les cas ajoutés, ce sont des brouillons, puis évaluez-les"
+            advice = "Relisez les cas ajoutés, qui sont des brouillons, puis évaluez-les"
             lines.append(f"{advice} : {run}")
         eval_cv.display("\n".join(lines))
     if fault:

@@ -13,7 +13,8 @@ Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'A
 
 Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage, les codes de
 sortie et les options sont aussi les siens, sauf --demo, qui est refusée, et --paralleles, qui ne
-change rien à un lot : voyez python3 eval_cv.py --help. Deux options complètent --reprendre :
+change rien à un lot : voyez python3 eval_cv.py --help. Deux options, où LOT est
+l'identifiant d'un lot, complètent --reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
                          d'Anthropic montre ce lot : ses résultats seront attendus, et rien ne
@@ -44,7 +45,8 @@ PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encor
 
 # Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
 # "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
-# attend plus rien : résultats écrits, envoi refusé, lot perdu ou réécrit sous son vrai identifiant.
+# attend plus rien : ses résultats sont écrits, son envoi a été refusé, on l'a déclaré perdu, ou il
+# est réécrit sous son vrai identifiant.
 # Tant que l'API n'a pas répondu à l'envoi, l'identifiant du lot est celui-ci :
 UNKNOWN = "inconnu"
 DOUBT = (
@@ -229,7 +231,7 @@ def collect(journal, batch_id, received):
     for key, sent in journal.batches[batch_id].items():
         record = {**sent, **outcomes.get(key, missing)}
         record = json.loads(json.dumps(record, default=vars))  # sans objets du SDK : comparable
-        if record != journal.answers.get(key):  # déjà écrite, si l'on reprend après un arrêt ici
+        if record != journal.answers.get(key):  # sinon, elle a été écrite avant un arrêt
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})

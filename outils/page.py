@@ -2,8 +2,8 @@
 """Fait la page où lire une évaluation, d'après son journal : les comparaisons, le tableau de tous
 les cas, les résumés côte à côte avec leurs notes, et la cause de chaque notation impossible.
 
-    python3 outils/page.py                    le dernier journal de resultats/ avec des réponses
-    python3 outils/page.py JOURNAL            ce journal-là
+    python3 outils/page.py            la page du dernier journal de resultats/ qui a une réponse
+    python3 outils/page.py JOURNAL    la page de ce journal
 
 La page, un fichier HTML, est écrite à côté du journal, sous le même nom. Elle contient les CV : ne
 la publiez pas. Rien de ce qui vient d'un CV, d'un prompt ou d'un modèle ne peut s'y exécuter.
@@ -235,7 +235,8 @@ def disagreement(result):
         return f"Désaccord : la moyenne dépasse {MIDDLE:g}, mais le résumé échoue à un contrôle."
     if mean < MIDDLE and passed:
         return (
-            f"Désaccord : la moyenne est sous {MIDDLE:g}, mais le résumé satisfait aux contrôles."
+            f"Désaccord : la moyenne est inférieure à {MIDDLE:g}, mais le résumé satisfait aux "
+            "contrôles."
         )
     return ""
 
@@ -258,9 +259,9 @@ def cases_table(versions, rows):
     if CHECKS:
         headers.append("juge ≠ code")
         legend += (
-            f" Juge ≠ code : nombre de résumés que le juge note au-dessus de {MIDDLE:g} alors "
-            f"qu'ils échouent à un contrôle par code, ou sous {MIDDLE:g} alors qu'ils satisfont à "
-            "tous les contrôles."
+            " La colonne « juge ≠ code » compte les résumés que le juge note au-dessus de "
+            f"{MIDDLE:g} alors qu'ils échouent à un contrôle par code, ou au-dessous de {MIDDLE:g} "
+            "alors qu'ils satisfont à tous les contrôles."
         )
     lines = []
     for row in rows:
