@@ -444,11 +444,11 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
     futures = []  # les mêmes, à plat, pour les attendre dans l'ordre où ils finissent
-    # Un fil voit une erreur avant le fil principal : sans `stop`, il ferait payer le cas suivant
-    # avant que `cancel_futures`, plus bas, n'annule ceux qui attendent.
-    stop = threading.Event()
+    stop = threading.Event()  # une erreur condamne la suite : ne plus commencer de cas
 
     def evaluate_case(case, prompt, ask):
+        # Le fil d'une erreur est libre aussitôt : sans ce test, il ferait payer le cas suivant
+        # avant que `cancel_futures`, plus bas, n'annule ceux qui attendent.
         if stop.is_set():
             return None  # jamais lu : la boucle, plus bas, lève l'erreur de l'autre fil
         try:
@@ -599,7 +599,8 @@ def cases_needed(gaps):
 
 def changes_between(old_means, new_means):
     """De combien change chaque moyenne, {"moyenne": 1.55, "exactitude": 0.0, …}, entre deux listes
-    rendues par `case_means` ; un cas absent de l'une d'elles (None) ne compte pas."""
+    rendues par `case_means` ; un cas sans moyenne dans l'une d'elles (pas encore demandé ou, sans
+    `missing`, impossible) ne compte pas."""
     common = [(old, new) for old, new in zip(old_means, new_means) if old and new]
     before = averages([old for old, new in common])
     after = averages([new for old, new in common])
@@ -1030,7 +1031,8 @@ def reread(journal):
 
 
 def evaluate_directly(journal, ask):
-    """Ce que rend `run_versions`, en demandant à `ask` ce qui n'est pas au journal."""
+    """Ce que rend `run_versions`, en demandant à `ask` les réponses que le journal n'a pas, ou
+    qu'il a sans qu'elles soient utilisables."""
     return run_plan(journal.plan, partial(answer_once, journal, ask))
 
 
@@ -1138,8 +1140,7 @@ def plan_for(given, saved):
     if "names" in given or plan["prompts"] is None:
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     demo = given["demo"] or plan["model"] == DEMO
-    saved_demo = saved is not None and saved["model"] == DEMO
-    if saved and demo != saved_demo:
+    if saved and demo != (saved["model"] == DEMO):
         raise Arret(
             "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "
             "ôtez --reprendre pour en créer un ; pour reprendre celui-ci, ôtez --demo ou --modele"
@@ -1175,6 +1176,15 @@ def verify_access():
             raise Arret(f"{fault} ; vérifiez le réseau et ANTHROPIC_BASE_URL") from None
 
 
+def is_usable(params, answer):
+    """Vrai si l'on peut tirer d'une réponse le résumé, ou les notes, que demandait l'appel."""
+    try:
+        check_answer(params, answer)
+    except Exception:  # `run_test_case` dira pourquoi, après l'écriture au journal
+        return False
+    return True
+
+
 def with_progress(ask, to_do):
     """Une fonction comme `ask`, qui montre l'avancement au terminal : 17/36 réponses, 2 manquantes.
     Une réponse inutilisable manque aussi, et un résumé compte alors pour deux : sa notation ne sera
@@ -1190,17 +1200,15 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        kind = "missing"
-        calls = 1 if is_grading(params) else 2
+        answer = None
         try:
             answer = ask(params)
-            with suppress(Exception):  # `run_test_case` dira pourquoi, après l'écriture au journal
-                check_answer(params, answer)
-                kind = "received"
-                calls = 1
-            return answer
         finally:
-            count(kind, calls)
+            if is_usable(params, answer):
+                count("received", 1)
+            else:
+                count("missing", 1 if is_grading(params) else 2)
+        return answer
 
     count("received", 0)  # tout de suite : la première réponse peut tarder
     return ask_and_count
@@ -1273,7 +1281,8 @@ def restart_command(journal, own_ask, limite):
     `limite` est None."""
     options = ["--limite", str(limite)] if limite else []
     if own_ask:
-        return f"eval_cv.main({['--reprendre', str(journal.path), *options]}, ask=…)"
+        argv = ["--reprendre", str(journal.path), *options]
+        return f"eval_cv.main({argv}, ask=…)"
     restart = f'"{sys.executable}" "{sys.argv[0]}" --reprendre "{journal.path}"'
     return " ".join([restart, *options])
 

@@ -287,8 +287,8 @@ class Block(NamedTuple):
 
     question: str
     documents: list  # dans l'ordre du fichier
-    # Leurs scores, ou leurs pertinences, en `float` ; mais un entier lu dans un fichier à trois
-    # colonnes reste un `int` : dans un run, c'est peut-être un rang (voir `without_ranks`).
+    # Leurs scores, ou leurs pertinences. Dans un fichier à trois colonnes, un nombre sans décimales
+    # reste un `int`, qui peut être un rang (voir `without_ranks`) ; tout autre est un `float`.
     numbers: list | None = None
     relevant: frozenset | None = None  # ceux qu'il fallait trouver ; format de l'exercice seul
 
@@ -343,6 +343,9 @@ def system_error(error):
     return SYSTEM_ERRORS.get(error.errno, f"le système répond « {error.strerror or error} »")
 
 
+NOT_UTF8 = "le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8"
+
+
 def text_blocks(file, layouts):
     """Les blocs d'un fichier en colonnes, dont le nombre, constant, dit le format. Un bloc se
     remplit ligne à ligne ; il est rendu quand la question change, et à la fin du fichier."""
@@ -374,9 +377,9 @@ def text_blocks(file, layouts):
                 raise ValueError
             if width == 3 and text.lstrip(b"+-").isdigit():
                 number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
-        except ValueError:
-            # Colonnes, nombre ou encodage incorrects ; dans ce dernier cas, l'erreur levée est
-            # celle de `decoded`, qu'appelle `unexpected`.
+        except UnicodeDecodeError:
+            raise Erreur(f"ligne {row} : {NOT_UTF8}") from None
+        except ValueError:  # mauvais nombre de colonnes, ou nombre illisible
             raise unexpected(row, line, layouts[width]) from None
         if question != current:
             if block is not None:
@@ -430,9 +433,7 @@ def decoded(text, row):
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise Erreur(
-            f"ligne {row} : le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8"
-        ) from None
+        raise Erreur(f"ligne {row} : {NOT_UTF8}") from None
 
 
 AS_TEXT = {"parse_int": str, "parse_float": str}  # les identifiants 12 et "12" n'en font qu'un
@@ -460,7 +461,7 @@ def json_blocks(file):
         content = file.read().decode().rstrip()  # l'erreur désigne ainsi une ligne non vide
         data = json.loads(content, object_pairs_hook=unique, **AS_TEXT)
     except UnicodeDecodeError:
-        raise Erreur("le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8") from None
+        raise Erreur(NOT_UTF8) from None
     except json.JSONDecodeError as error:
         place = f"ligne {error.lineno}, colonne {error.colno}"
         advice = "vérifiez à cet endroit les virgules, les guillemets et les crochets"
@@ -618,7 +619,7 @@ def read_answers(path, qrels):
     """Rend les réponses d'un fichier, dans son ordre, puis True si c'est un run, False sinon."""
     answers = []
     seen = set()
-    is_run = False
+    is_run = False  # un run n'a pas ses jugements ; le format de l'exercice, si
     for question, documents, scores, relevant in read_blocks(path, RUN):
         if relevant is None:  # un run : ses jugements sont dans `qrels`
             is_run = True

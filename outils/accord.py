@@ -93,12 +93,12 @@ def graded_rows(results):
     return graded
 
 
-def draw(graded, version_count, number):
+def draw(candidates, version_count, number):
     """Tire environ `number` lignes, toujours les mêmes, et les mélange. Un cas tiré donne un résumé
     de chaque version ; les autres passages ne servent que si tous les cas sont déjà tirés."""
     rng = random.Random(0)
     cases = {}  # {3: {"V1": [une ligne par résumé différent], "V2": …}}
-    for row in graded:
+    for row in candidates:
         by_version = cases.setdefault(row.case_number, {})
         by_version.setdefault(row.version, []).append(row)
     firsts = []  # pour chaque cas, un résumé de chaque version : (ligne de V1, ligne de V2)

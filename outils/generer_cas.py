@@ -141,7 +141,8 @@ def command(argv):
                 causes[str(cause)] += 1
             except Arret as error:  # ne plus rien demander, mais garder ce que rendent les autres
                 fault = error
-                # Sans `shutdown` ici : `as_completed` attendrait sans fin les appels qu'il annule.
+                # Pas `shutdown` ici : il annule sans prévenir `as_completed`, qui attendrait
+                # sans fin.
                 for other in calls:
                     other.cancel()
     finally:  # même interrompu, dire ce qui est gardé

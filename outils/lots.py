@@ -69,8 +69,8 @@ NO_DEMO = "une démonstration n'appelle aucun modèle, faites-la avec eval_cv.py
 
 def known_or_waiting(journal, waiting, received, version, passage, params):
     """Prend la place d'`eval_cv.answer_once` : rend la réponse du journal, ou met la requête dans
-    `waiting` et lève `PasDemande`. Ce qui est dans `received` (rendu par un lot, même inutilisable,
-    ou trop gros pour l'API) n'est pas redemandé : on paierait sans fin."""
+    `waiting` et lève `PasDemande`. Ce qui est dans `received` (un lot y a répondu, même mal, ou
+    l'API a refusé l'envoi) n'est pas redemandé : on paierait sans fin."""
     key = eval_cv.call_key(version, passage, params)
     try:
         return eval_cv.known_answer(journal, key, params)

@@ -242,7 +242,7 @@ def disagreement(result):
 
 
 def cells(values, form):
-    """Des cases de tableau : une note, un écart, ou un tiret s'il n'y en a pas."""
+    """Des cases de tableau : une note, un écart ou un compte ; un tiret s'il n'y en a pas."""
     texts = ["–" if value is None else french(format(value, form)) for value in values]
     return "".join(f"<td>{text}</td>" for text in texts)
 
