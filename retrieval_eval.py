@@ -358,7 +358,8 @@ def text_blocks(file, layouts):
             continue
         if width is None:
             width = len(columns)
-            check_width(width, layouts, row, line)
+            if width not in layouts:
+                raise unexpected(row, line, *layouts.values())
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -392,17 +393,6 @@ def text_blocks(file, layouts):
         raise Erreur("le fichier est vide")
     if block is not None:
         yield block
-
-
-def check_width(width, layouts, row, line):
-    """Lève `Erreur` si aucun des formats attendus n'a ce nombre de colonnes."""
-    if width in layouts:
-        return
-    error = unexpected(row, line, *layouts.values())
-    other_layouts = QRELS if layouts is RUN else RUN
-    if width in other_layouts:
-        raise Erreur(f"{error} ; a-t-on interverti un run et ses jugements ?")
-    raise error
 
 
 def without_ranks(block):

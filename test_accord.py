@@ -697,8 +697,7 @@ exactitude       6   2.25   4.75  +2.50               -     2.50        0 %   0.
 concision        6   2.25   4.75  +2.50               -     2.50        0 %   0.53
 couverture       6   2.25   4.75  +2.50               -     2.50        0 %   0.53
 Biais établis (ceux dont l'intervalle exclut 0) : aucun.
-« à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.
-« kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.
+Pour le sens des colonnes, voyez --help.
 
 V1 → V2 ; cas que vous avez notés dans les deux versions : 6
 selon vous    : écart +2.50 ; intervalle à 95 % : +0.55 à +4.45

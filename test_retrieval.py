@@ -971,11 +971,13 @@ class Erreurs(AvecFichiers):
         qrels = self.file("qrels", {"q1": {"a": 1, "b": 0}})
         self.assertIn(dit, self.script(qrels, "--qrels", run)[1])
         self.assertNotIn(dit, self.script(run, "--qrels", qrels)[1])
-        trec = self.file("trec", RUNS["TREC"])
-        self.refuse(dit, qrels, "--qrels", trec)
-        self.refuse(dit, self.file("qrels.trec", QRELS["TREC"]), "--qrels", qrels)
-        autre = self.script(self.file("texte", "ni l'un ni l'autre format"), code=2)[1]
-        self.assertNotIn(dit, autre)
+
+    def test_un_run_et_des_jugements_echanges_ont_un_autre_nombre_de_colonnes(self):
+        run, qrels = self.file("run", RUNS["TREC"]), self.file("qrels", QRELS["TREC"])
+        colonnes = "« question Q0 document rang score nom » ou « question document nombre »"
+        self.refuse(f"qrels : ligne 1 : {colonnes} est attendu", qrels, "--qrels", qrels)
+        colonnes = "« question 0 document pertinence » ou « question document pertinence » ou "
+        self.refuse(f"run : ligne 1 : {colonnes}", run, "--qrels", run)
 
     def test_un_nom_lisible_est_cite_tel_quel(self):
         err = self.script(self.file("q", {"C:\\l'été": 1}), code=2)[1]

@@ -428,8 +428,7 @@ def screen(report, marked):
             biased.append(name)
     names = ", ".join(biased) or "aucun"
     lines.append(f"Biais établis (ceux dont l'intervalle exclut 0) : {names}.")
-    lines.append("« à 1 point » : la part de vos notes dont le juge s'écarte d'un point au plus.")
-    lines.append("« kappa » : 1 pour un accord parfait, 0 pour un accord dû au hasard.")
+    lines.append("Pour le sens des colonnes, voyez --help.")
     for second, found in report["comparisons"].items():
         lines += difference_lines(second, found)
     return lines + disagreement_lines(marked)

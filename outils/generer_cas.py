@@ -74,11 +74,6 @@ def generate(model, number):
     return case
 
 
-def content_of(case):
-    """Le texte d'un CV, où des espaces ou des sauts de ligne de plus ne font pas un autre CV."""
-    return " ".join(case["input"].split())
-
-
 def draft_of(path):
     """Le chemin du brouillon qui remplacera ce fichier."""
     return Path(f"{path}.{os.getpid()}.tmp")
@@ -89,7 +84,9 @@ def add(path, case):
     fois, et un brouillon complet le remplace : un arrêt ne peut pas le laisser à moitié écrit."""
     replaced = path.exists()
     cases = eval_cv.load_cases(path) if replaced else []
-    if content_of(case) in map(content_of, cases):
+    # Des espaces ou des sauts de ligne de plus ne font pas un autre CV.
+    texts = [" ".join(known["input"].split()) for known in cases]
+    if " ".join(case["input"].split()) in texts:
         raise Impossible("cas déjà présent")
     text = json.dumps([*cases, case], ensure_ascii=False, indent=2) + "\n"
     draft = draft_of(path)
