@@ -19,7 +19,7 @@ seul ce qui manque est alors redemandé. Les options, avec leur valeur par défa
                          le résumé doit faire ressortir"} ; par défaut, cases.json, à côté du
                          script
   --prompts A B …        les prompts V1, V2… : un fichier par prompt, ou le nom d'un prompt du
-                         script (PROMPT_V1 PROMPT_V2) ; les autres sont comparés à V1
+                         script (PROMPT_V1 PROMPT_V2) ; V1 est la référence
   --limite N             n'évaluer que les N premiers cas ; reprendre le journal évalue les autres
   --passages N           combien de fois résumer et noter chaque cas (3)
   --modele NOM           le modèle qui résume (claude-sonnet-5-5)
@@ -214,8 +214,8 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais : réseau, HTTP 429 ou 5xx
     except Exception as error:
-        # Détruit, ce client inachevé afficherait une autre erreur. On le garde donc en vie : la
-        # pile d'appels de l'exception le retient, et `client.unfinished` retient l'exception.
+        # Détruit à demi créé, ce client afficherait une autre erreur. Garder l'exception le garde
+        # en vie, car la pile d'appels qu'elle porte y fait référence.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -447,10 +447,10 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     stop = threading.Event()  # une erreur condamne la suite : ne plus commencer de cas
 
     def evaluate_case(case, prompt, ask):
-        # Le fil d'une erreur est libre aussitôt : sans ce test, il ferait payer le cas suivant
+        # Après une erreur fatale, un fil libéré prendrait aussitôt le cas suivant, qui serait payé
         # avant que `cancel_futures`, plus bas, n'annule ceux qui attendent.
         if stop.is_set():
-            return None  # jamais lu : la boucle, plus bas, lève l'erreur de l'autre fil
+            return None  # sans effet : la boucle, plus bas, lèvera l'erreur de l'autre fil
         try:
             return run_test_case(case, prompt, model, judge, ask)
         except BaseException:
@@ -484,7 +484,7 @@ def case_means(passes, missing=None):
     means = []
     for of_case in zip(*passes):  # les résultats d'un même cas, un par passage
         graded = [result["notes"] for result in of_case if result["notes"]]
-        if missing is not None:
+        if missing is not None:  # sans "cause", la note n'est pas encore demandée
             lost = sum("cause" in result for result in of_case)
             graded += [dict.fromkeys(CRITERIA, missing)] * lost
         if graded:
@@ -599,8 +599,7 @@ def cases_needed(gaps):
 
 def changes_between(old_means, new_means):
     """De combien change chaque moyenne, {"moyenne": 1.55, "exactitude": 0.0, …}, entre deux listes
-    rendues par `case_means` ; un cas sans moyenne dans l'une d'elles (pas encore demandé ou, sans
-    `missing`, impossible) ne compte pas."""
+    rendues par `case_means`, sur les seuls cas qui ont une moyenne dans les deux."""
     common = [(old, new) for old, new in zip(old_means, new_means) if old and new]
     before = averages([old for old, new in common])
     after = averages([new for old, new in common])
@@ -717,13 +716,14 @@ def beyond_sentence(first, second, comparison):
         sentence += f" Plutôt que d'ajouter des cas, changez {second}."
     elif low <= 0 and comparison["cases_needed"] > comparison["cases"]:
         # "cases_needed" n'est pas None : il y a au moins six cas, et un gain visé.
-        sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour voir "
-        sentence += "un tel gain quatre fois sur cinq."
+        sentence += f" Il faudrait de l'ordre de {comparison['cases_needed']} cas pour que "
+        sentence += "l'intervalle, si ce gain est réel, exclue 0 quatre fois sur cinq."
     return sentence
 
 
 def comparison_lines(first, second, comparison):
-    """La comparaison à l'écran : un tableau, le verdict, et deux phrases."""
+    """La comparaison à l'écran : un tableau, le verdict et deux phrases, ou le verdict seul si aucun
+    cas n'est comparé."""
     if not comparison["cases"]:
         return [verdict(first, second, comparison)]
     width = max(map(len, MEASURES)) + 2
@@ -859,8 +859,8 @@ DEFAULTS = {  # le plan par défaut ; un plan dit ce qu'il faut évaluer, et com
 class Journal:
     """Un journal, relu ou à créer. Chaque ligne du fichier est un objet JSON :
     - {"run": un plan, "grader": PROMPT_GRADER, "schema": SCHEMA_NOTES} ; seule la dernière compte ;
-    - {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse telle
-      que reçue}, ou "cause" au lieu de "message" si aucune réponse n'est arrivée ;
+    - {"version": "V1", "pass": 2, "request": les paramètres de l'appel, "message": la réponse,
+      telle qu'on l'a reçue}, ou "cause" au lieu de "message" si aucune réponse n'est arrivée ;
     - {"batch": "msgbatch_1", "requests": …} puis {"collected": "msgbatch_1"} (outils/lots.py)."""
 
     path: Path  # None tant qu'un nouveau journal n'a pas de nom
@@ -900,8 +900,7 @@ def saved_plan(plan, path):
     names = [f"prompt {number}" for number in range(1, count + 1)]
     plan = {**DEFAULTS, "names": names, **plan}
     texts = [*plan["prompts"], *plan["names"], plan["model"], plan["judge"]]
-    is_plan = count > 0 and len(plan["names"]) == count
-    if not is_plan or not all(isinstance(text, str) for text in texts):
+    if count == 0 or len(plan["names"]) != count or not all(isinstance(t, str) for t in texts):
         raise ValueError
     check_cases(plan["cases"], path)
     numbers = ["passages", "paralleles"]
@@ -1054,14 +1053,15 @@ def words(text):
 
 
 def demo_ask(params):
-    """Prend la place de `ask`, sans modèle. Un résumé est fait des trois premières lignes du CV,
+    """Prend la place d'`ask`, sans modèle. Un résumé est fait des trois premières lignes du CV,
     avec un tiret si le prompt contient une liste à tirets. Les trois notes, attribuées tour à tour
     aux critères, sont la part des mots du résumé qui sont dans le CV, celle des trois points qui
     ont un tiret, et celle des mots attendus qui sont dans le résumé."""
     content = params["messages"][0]["content"]
     cv = between("cv", content)
     if not is_grading(params):
-        dash = "- " if "\n- " in content.rpartition("<cv>\n")[0] else ""
+        prompt = content.rpartition("<cv>\n")[0]
+        dash = "- " if re.search("(?m)^- ", prompt) else ""
         return "\n".join(dash + line for line in cv.splitlines()[:3])
     summary = between("resume", content)
     used = words(summary)
@@ -1140,7 +1140,7 @@ def plan_for(given, saved):
     if "names" in given or plan["prompts"] is None:
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     demo = given["demo"] or plan["model"] == DEMO
-    if saved and demo != (saved["model"] == DEMO):
+    if saved and demo != (saved["model"] == DEMO):  # --demo ou --modele contredit le journal
         raise Arret(
             "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "
             "ôtez --reprendre pour en créer un ; pour reprendre celui-ci, ôtez --demo ou --modele"
@@ -1180,7 +1180,7 @@ def is_usable(params, answer):
     """Vrai si l'on peut tirer d'une réponse le résumé, ou les notes, que demandait l'appel."""
     try:
         check_answer(params, answer)
-    except Exception:  # `run_test_case` dira pourquoi, après l'écriture au journal
+    except Exception:  # même un bogue : la réponse, payée, doit d'abord aller au journal
         return False
     return True
 
@@ -1200,7 +1200,7 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        answer = None
+        answer = None  # le reste si `ask` lève une exception : c'est alors une réponse manquante
         try:
             answer = ask(params)
         finally:
@@ -1220,7 +1220,7 @@ def labels(plan):
 
 
 def context_lines(journal):
-    """Ce qui a répondu, et si l'évaluation est partielle."""
+    """Les lignes qui disent quels modèles ont répondu, et si l'évaluation est partielle."""
     plan = journal.plan
     lines = [f"Résumés : {plan['model']} ; notes : {plan['judge']}"]
     for asked, others in journal.served.items():
@@ -1288,8 +1288,8 @@ def restart_command(journal, own_ask, limite):
 
 
 def open_journal(given, own_ask):
-    """Le journal repris, ou à créer, dont le plan devient celui de la commande ; puis vrai s'il
-    faut y écrire ce plan, ou la grille."""
+    """Rend (journal, changed) : le journal repris, ou à créer, dont le plan devient celui de la
+    commande ; `changed` est vrai s'il faut y écrire ce plan, ou la grille."""
     journal = Journal(None)
     if "reprendre" in given:
         journal = load_journal(given["reprendre"])
@@ -1311,11 +1311,14 @@ def warn_about(journal):
     for name, prompt in zip(plan["names"], plan["prompts"]):
         if name in BUILT_IN and prompt != BUILT_IN[name]:
             tell(
-                f"{name} a changé dans le script depuis ce journal, qui garde l'ancien. Pour "
-                f"évaluer le nouveau, ajoutez --prompts {' '.join(plan['names'])}"
+                f"{name} a changé dans le script depuis que ce journal l'a copié. Pour évaluer le "
+                f"nouveau texte, ajoutez --prompts {' '.join(plan['names'])}"
             )
     if len(plan["prompts"]) == 1:
-        tell("Il n'y a qu'un prompt : pour en comparer deux, donnez --prompts PROMPT_V1 v3.txt")
+        tell(
+            "Il n'y a qu'un prompt : pour en comparer deux, donnez par exemple --prompts PROMPT_V1 "
+            "v3.txt"
+        )
 
 
 def command(argv, own_ask=None, evaluate_journal=evaluate_directly):

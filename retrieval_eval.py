@@ -146,8 +146,8 @@ def check_kinds(results, all_relevant):
     """Lève TypeError si les documents trouvés et attendus n'ont pas d'identifiants du même type."""
     # Un exemple de chaque type : {"un nombre": 7} d'un côté, {"un texte": "7"} de l'autre.
     found = {kind(document): document for documents in results for document in documents}
-    wanted = {kind(document): document for some in all_relevant for document in as_list(some)}
-    if found and found.keys().isdisjoint(wanted):
+    wanted = {kind(document): document for value in all_relevant for document in as_list(value)}
+    if found and found.keys().isdisjoint(wanted):  # `wanted` n'est alors jamais vide
         one, other = next(iter(found.values())), next(iter(wanted.values()))
         raise TypeError(
             "aucun document pertinent n'est trouvé, et les identifiants sont de deux types : "
@@ -287,8 +287,8 @@ class Block(NamedTuple):
 
     question: str
     documents: list  # dans l'ordre du fichier
-    # Leurs scores, ou leurs pertinences. Dans un fichier à trois colonnes, un nombre sans décimales
-    # reste un `int`, qui peut être un rang (voir `without_ranks`) ; tout autre est un `float`.
+    # Leurs scores, ou leurs pertinences ; un `int` ne vient que d'un fichier à trois colonnes, où
+    # un nombre sans décimales peut être un rang (voir `without_ranks`). Ailleurs, des `float`.
     numbers: list | None = None
     relevant: frozenset | None = None  # ceux qu'il fallait trouver ; format de l'exercice seul
 
@@ -347,8 +347,8 @@ NOT_UTF8 = "le fichier n'est pas en UTF-8, réenregistrez-le en UTF-8"
 
 
 def text_blocks(file, layouts):
-    """Les blocs d'un fichier en colonnes, dont le nombre, constant, dit le format. Un bloc se
-    remplit ligne à ligne ; il est rendu quand la question change, et à la fin du fichier."""
+    """Les blocs d'un fichier en colonnes ; le nombre de colonnes, constant, dit le format. Un bloc
+    se remplit ligne à ligne ; il est rendu quand la question change, et à la fin du fichier."""
     width = None
     block = None
     current = None  # la question du bloc, en octets
@@ -610,7 +610,7 @@ def read_answers(path, qrels):
     answers = []
     seen = set()
     is_run = False  # un run n'a pas ses jugements ; le format de l'exercice, si
-    for question, documents, scores, relevant in read_blocks(path, RUN):
+    for question, documents, scores, relevant in read_blocks(path, RUN):  # les champs d'un Block
         if relevant is None:  # un run : ses jugements sont dans `qrels`
             is_run = True
             if qrels is None:
@@ -722,7 +722,7 @@ def compare(paths, sides, k):
 
 EXAMPLE = """\
 L'exemple de l'exercice :
-  Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
+  Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, trouvé en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
 Hit Rate@{k} : {hit_rate} (part des questions dont le bon document est en position {k} au plus)
 MRR : {mrr} ((1/2 + 0) / 2)
@@ -793,7 +793,7 @@ def interval_meaning(bounds, changed, total):
 
 
 def k_of(text):
-    """Une valeur de --k, en entier ; lève `Erreur`."""
+    """Une valeur de --k, convertie en nombre entier ; lève `Erreur`."""
     try:
         k = int(text)
     except ValueError:
@@ -807,7 +807,7 @@ def k_of(text):
 
 
 def parse(argv):
-    """Les options de la ligne de commande ; lève `Erreur`, argparse parlant anglais."""
+    """Les options de la ligne de commande ; lève `Erreur`, car argparse refuserait en anglais."""
 
     def refuse(message):
         fault = "une option ou une valeur est de trop"

@@ -1061,7 +1061,9 @@ class AuDelaDeCesCas(unittest.TestCase):
         self.assertIn("est exclu.", self.sentence(0.1, 0.99))
 
     def test_combien_de_cas_quand_on_ne_sait_pas(self):
-        text = "de l'ordre de 18 cas pour voir un tel gain quatre fois sur cinq"
+        text = (
+            "de l'ordre de 18 cas pour que l'intervalle, si ce gain est réel, exclue 0 quatre fois"
+        )
         for low, high in [(-0.5, 2), (0, 1)]:
             self.assertIn(text, self.sentence(low, high))
 
@@ -1433,8 +1435,8 @@ class Reprendre(WithApi):
         self.api.requests.clear()
         _, err = self.printed(lambda: copy.main(resume))
         self.assertIn(
-            "PROMPT_V2 a changé dans le script depuis ce journal, qui garde l'ancien. Pour évaluer "
-            "le nouveau, ajoutez --prompts PROMPT_V1 PROMPT_V2\n",
+            "PROMPT_V2 a changé dans le script depuis que ce journal l'a copié. Pour évaluer le "
+            "nouveau texte, ajoutez --prompts PROMPT_V1 PROMPT_V2\n",
             err,
         )
         self.assertNotIn("PROMPT_V1 a changé", err)
@@ -1596,7 +1598,8 @@ class Limite(WithApi):
 
     def test_un_seul_prompt_ne_se_compare_a_rien_et_c_est_dit(self):
         prompt = self.file("v3.txt", "Résume.")
-        said = "Il n'y a qu'un prompt : pour en comparer deux, donnez --prompts PROMPT_V1 v3.txt"
+        said = "Il n'y a qu'un prompt : pour en comparer deux, donnez par exemple --prompts "
+        said += "PROMPT_V1 v3.txt\n"
         self.assertIn(said, self.script("--demo", "--prompts", prompt)[1])
         self.assertNotIn(said, self.script("--demo", "--prompts", "PROMPT_V1", prompt)[1])
 
@@ -2236,7 +2239,8 @@ V1 : 6.00/10 → V2 : 7.00/10 (+1.00)
 Sur 6 cas, l'objectif (moyenne +1, aucun critère en baisse) est atteint.
 Pour d'autres cas : écart +1.00, intervalle à 95 % de -0.47 à +2.47. Il contient 0 : on ne sait \
 pas laquelle des deux versions fait mieux. Un gain de 1 en moyenne est possible, mais pas établi. \
-Il faudrait de l'ordre de 18 cas pour voir un tel gain quatre fois sur cinq.
+Il faudrait de l'ordre de 18 cas pour que l'intervalle, si ce gain est réel, exclue 0 quatre fois \
+sur cinq.
 
 Tokens, reprises comprises : 2400 en entrée, 480 en sortie
 """

@@ -690,7 +690,7 @@ class Envoi(WithBatches):
         self.lots("--passages", "1", code=2)
         before = self.journal().read_bytes()
         err = self.resume("--trouve", "msgbatch_0", code=2)[1]
-        self.assertIn("--trouve msgbatch_0 : ce n'est pas le lot de cet envoi", err)
+        self.assertIn("--trouve msgbatch_0 : ce n'est pas le lot de l'envoi interrompu", err)
         self.assertEqual(self.journal().read_bytes(), before)
         self.assertIn("V1 : 7.67/10", self.resume("--trouve", "msgbatch_1")[0])
         self.assertEqual(self.sizes(), [6, 6])
@@ -702,7 +702,7 @@ class Envoi(WithBatches):
         batch = self.api.batches["msgbatch_0"]
         batch.append({**batch[0], "custom_id": "autre"})
         err = self.resume("--trouve", "msgbatch_0", code=2)[1]
-        self.assertIn("--trouve msgbatch_0 : ce n'est pas le lot de cet envoi", err)
+        self.assertIn("--trouve msgbatch_0 : ce n'est pas le lot de l'envoi interrompu", err)
         self.assertEqual(self.journal().read_bytes(), before)
 
     def test_rien_n_est_declare_si_le_reste_de_la_commande_est_incorrect(self):

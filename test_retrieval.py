@@ -645,7 +645,7 @@ class Comparaison(AvecFichiers):
 
 EXEMPLE = """\
 L'exemple de l'exercice :
-  Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, en position 2 : 1/2
+  Q1 trouve doc_a, doc_b, doc_c ; il fallait doc_b, trouvé en position 2 : 1/2
   Q2 trouve doc_x, doc_y ; il fallait doc_z, absent : 0
 Hit Rate@5 : 0.5 (part des questions dont le bon document est en position 5 au plus)
 MRR : 0.25 ((1/2 + 0) / 2)

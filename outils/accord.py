@@ -359,7 +359,8 @@ def sign(ends):
 
 
 def difference_lines(second, found):
-    """L'écart de V1 à une autre version, selon vous et selon le juge, et s'ils sont d'accord."""
+    """L'écart de V1 à une autre version, selon vous et selon le juge ; dit ensuite si vous êtes
+    d'accord."""
     cases = f"cas que vous avez notés dans les deux versions : {found['cases']}"
     lines = ["", f"V1 → {second} ; {cases}"]
     for side, who in [("human", "vous"), ("judge", "le juge")]:

@@ -132,7 +132,7 @@ def command(argv):
             try:
                 add(path, call.result())
                 added += 1
-            except CancelledError:
+            except CancelledError:  # un appel annulé plus bas, après une erreur fatale
                 pass
             except Impossible as cause:
                 causes[str(cause)] += 1

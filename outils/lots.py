@@ -9,7 +9,8 @@
     python3 outils/lots.py --reprendre JOURNAL     retrouve ses lots, et demande ce qui manque
 
 Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'API peut prendre
-24 heures pour chacune. On peut arrêter le script ou l'ordinateur pendant ce temps, puis reprendre.
+24 heures pour chaque vague. On peut arrêter le script ou l'ordinateur pendant ce temps, puis
+reprendre.
 
 Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage, les codes de
 sortie et les options sont aussi les siens, sauf --demo, qui est refusée, et --paralleles, qui ne
@@ -93,7 +94,7 @@ def may_be_created(error):
     """Vrai si le lot a pu être créé malgré cette erreur."""
     status = getattr(error, "status_code", None)
     if status:
-        return not 400 <= status < 500 or status == 408  # 408 : délai dépassé, reçu peut-être
+        return status == 408 or not 400 <= status < 500  # 408 : délai dépassé, reçu peut-être
     cause = error.__cause__ or error  # le SDK enveloppe l'exception d'origine
     return type(cause).__name__ not in NOT_SENT
 
@@ -128,8 +129,9 @@ def create_batch(journal, requests):
 
 
 def check_batch(batch_id, requests):
-    """Lève `Arret` si ce lot n'est pas celui de ces requêtes : l'API ne le connaît pas, il n'en a
-    pas le même nombre ou, une fois fini, aucun de ses résultats ne répond à l'une d'elles."""
+    """Lève `Arret` si ce lot n'est pas celui de ces requêtes (l'API ne le connaît pas, il n'en a
+    pas le même nombre ou, une fois fini, aucun de ses résultats ne répond à l'une d'elles), ou si
+    l'on ne peut pas le vérifier."""
     batches = eval_cv.client().with_options(max_retries=1, timeout=60).messages.batches
     cause = None
     try:
@@ -140,7 +142,7 @@ def check_batch(batch_id, requests):
             results = list(batches.results(batch_id))  # lus à demi, ils bloqueraient le SDK
             same = any(item.custom_id in requests for item in results)
         if not same:
-            cause = "ce n'est pas le lot de cet envoi, cherchez-en un autre"
+            cause = "ce n'est pas le lot de l'envoi interrompu, cherchez-en un autre"
     except Exception as error:
         cause = fault_of(error)
         if getattr(error, "status_code", None) == 404:
@@ -184,7 +186,7 @@ def results_of(batch_id):
         except Exception as error:
             fault = fault_of(error)
             not_found = getattr(error, "status_code", None) == 404
-            if not not_found and not isinstance(fault, Impossible):
+            if not (not_found or isinstance(fault, Impossible)):
                 raise fault from None
             state = str(fault)
             if not_found:
@@ -229,9 +231,9 @@ def collect(journal, batch_id, received):
         outcomes[str(getattr(item, "custom_id", None))] = outcome(item)
     missing = {"cause": "requête absente des résultats du lot"}
     for key, sent in journal.batches[batch_id].items():
-        record = {**sent, **outcomes.get(key, missing)}
-        record = json.loads(json.dumps(record, default=vars))  # sans objets du SDK : comparable
-        if record != journal.answers.get(key):  # sinon, elle a été écrite avant un arrêt
+        # Le SDK rend des objets, le journal des dictionnaires : par du JSON, on peut les comparer.
+        record = json.loads(json.dumps({**sent, **outcomes.get(key, missing)}, default=vars))
+        if record != journal.answers.get(key):  # égal : un essai précédent, interrompu, l'a écrit
             keep(journal, record)
         received.add(key)
     keep(journal, {"collected": batch_id})

@@ -39,7 +39,8 @@ HOW_TO_READ = (
     "Seuls les cas notés dans les deux versions sont comparés ; l'intervalle, s'il y en a un, "
     "réunit les écarts moyens compatibles avec ces cas. Ci-dessous, chaque cas est un trait, qui "
     "va de sa note en V1 à sa note dans l'autre version : vert si la note monte, rouge et en "
-    "pointillé si elle baisse, gris si elle ne change pas ; le trait large est celui de la moyenne."
+    "pointillé si elle baisse, gris si elle ne change pas ; le trait large est celui de la moyenne "
+    "des cas."
 )
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --up: #0a6b4b;
@@ -113,12 +114,12 @@ def french(text, *quoted):
     """Une de nos phrases, échappée, dans la typographie du français (voir FRENCH), sauf dans ce
     qu'elle cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier).
     Ainsi french("de -0.5 à 2.5, par m-1.5", "m-1.5") rend "de −0,5 à 2,5, par m-1.5"."""
-    # À chaque place du texte, une citation l'emporte sur TO_REPLACE, et ressort telle quelle.
+    # Dans l'expression, la citation est écrite avant TO_REPLACE : elle l'emporte, et reste intacte.
     names = map(re.escape, filter(None, quoted))  # un nom vide serait trouvé partout
-    citation = "|".join([*names, "(?<=« ).*?(?= »)"])
+    citation = "|".join([*names, "(?<=« ).*?(?= »)"])  # sans les guillemets ni leurs espaces
 
     def typeset(found):
-        if found["cited"] is not None:  # il est vide entre deux guillemets vides
+        if found["cited"] is not None:  # et non « if found["cited"] » : elle peut être vide
             return found["cited"]
         return FRENCH[found[0]]
 
