@@ -93,10 +93,12 @@ def check_grid():
     """Vérifie la grille, que l'on récrit pour une autre tâche ; si elle est incorrecte, le script
     dit pourquoi et s'arrête."""
     fault = None
-    if not CRITERIA:
-        fault = "CRITERIA est vide, donnez au moins un critère"
-    if isinstance(SCALE, int) or len(SCALE) < 2:
-        fault = "SCALE doit donner au moins deux notes, comme range(11)"
+    marks = list(SCALE) if hasattr(SCALE, "__iter__") else []
+    whole = all(type(mark) is int for mark in marks)
+    if len(marks) < 2 or not whole or marks != sorted(set(marks)):
+        fault = "SCALE doit donner au moins deux notes entières et croissantes, comme range(11)"
+    if not CRITERIA or not isinstance(CRITERIA, dict):
+        fault = 'CRITERIA doit avoir au moins un critère, comme {"exactitude": "est-il fidèle ?"}'
     for name in ("justification", "moyenne"):
         if name in CRITERIA:
             fault = f"dans CRITERIA, renommez « {name} », car ce nom est réservé"
@@ -143,8 +145,8 @@ DOOMED = {  # les réponses de l'API après lesquelles tous les appels échouera
     401: "clé refusée, vérifiez ANTHROPIC_API_KEY",
     402: "plus de crédit, rechargez le compte",
     403: "la clé n'a pas le droit de faire cet appel, vérifiez ses autorisations",
-    404: "modèle ou adresse inconnus, vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit "
-    "par /v1, ôtez cette fin",
+    404: "modèle ou adresse inconnus, donnez un autre modèle avec --modele (et --juge) ou, si "
+    "ANTHROPIC_BASE_URL finit par /v1, ôtez cette fin",
 }
 NETWORK = {  # pourquoi un appel n'atteint pas l'API, d'après le nom de l'exception d'origine
     "ConnectionRefusedError": "connexion refusée, rien n'écoute à cette adresse",
@@ -298,7 +300,7 @@ def complete_text(answer):
             stop = answer.stop_reason
             text = text_of(answer)
         except (TypeError, AttributeError):
-            raise Impossible("la réponse n'est pas un message de l'API") from None
+            raise Impossible("la réponse n'est ni un texte, ni un message de l'API") from None
         if stop == "max_tokens":
             raise Impossible(f"réponse tronquée à MAX_TOKENS ({MAX_TOKENS}), réflexion comprise")
         if stop == "refusal":
@@ -356,7 +358,7 @@ def json_of(answer, schema):
     try:
         data = json.loads(complete_text(answer), object_pairs_hook=unique)
     except (ValueError, RecursionError):
-        raise Impossible("JSON illisible") from None
+        raise Impossible("JSON illisible, ou entouré d'un autre texte") from None
     if not isinstance(data, dict) or set(data) != set(schema["required"]):
         raise Impossible("JSON sans les clés demandées, ou avec d'autres")
     return data
@@ -419,6 +421,19 @@ CHECKS = {"trois points": three_points, "25 mots au plus": short_points}
 # --- 4. Le pipeline et la note de référence
 
 
+def checks_of(summary):
+    """Ce que les contrôles disent d'un résumé, {"trois points": True, …} ; lève `Arret` si l'un
+    d'eux, que l'on peut avoir écrit soi-même, échoue."""
+    passed = {}
+    for name, check in CHECKS.items():
+        try:
+            passed[name] = bool(check(summary))
+        except Exception as error:
+            fault = f"{type(error).__name__} : {masked(error)}"
+            raise Arret(f"dans CHECKS, corrigez le contrôle « {name} » ({fault})") from None
+    return passed
+
+
 def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) -> dict:
     """Résume, puis note. Rend {"case": …, "summary": "…", "checks": {"trois points": True, …},
     "notes": {"exactitude": 9, …}}. Un résumé ou des notes impossibles valent None, et "cause" dit
@@ -428,7 +443,7 @@ def run_test_case(case: dict, prompt: str, model=MODEL, judge=MODEL, ask=ask) ->
     try:
         summary = run_prompt(case["input"], prompt, model, ask)
         result["summary"] = summary
-        result["checks"] = {name: bool(check(summary)) for name, check in CHECKS.items()}
+        result["checks"] = checks_of(summary)
         result["notes"] = grade(case, summary, judge, ask)
     except PasDemande:
         pass
@@ -722,8 +737,8 @@ def beyond_sentence(first, second, comparison):
 
 
 def comparison_lines(first, second, comparison):
-    """La comparaison à l'écran : un tableau, le verdict et deux phrases, ou le verdict seul si aucun
-    cas n'est comparé."""
+    """La comparaison à l'écran : un tableau, le verdict et deux phrases, ou, sans cas comparé, le
+    verdict seul."""
     if not comparison["cases"]:
         return [verdict(first, second, comparison)]
     width = max(map(len, MEASURES)) + 2
@@ -1141,9 +1156,10 @@ def plan_for(given, saved):
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     demo = given["demo"] or plan["model"] == DEMO
     if saved and demo != (saved["model"] == DEMO):  # --demo ou --modele contredit le journal
+        option = "--demo" if given["demo"] else "--modele"
         raise Arret(
             "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "
-            "ôtez --reprendre pour en créer un ; pour reprendre celui-ci, ôtez --demo ou --modele"
+            f"ôtez --reprendre pour en créer un, ou {option} pour reprendre celui-ci"
         )
     if demo:
         plan["model"] = plan["judge"] = DEMO

@@ -800,8 +800,8 @@ def k_of(text):
         k = 0
     if k < 1:
         raise Erreur(
-            f"--k : un nombre entier d'au moins 1 est attendu, et non {quoted(text)} (--k se donne "
-            "après les fichiers)"
+            f"--k : un nombre entier d'au moins 1 est attendu, et non {quoted(text)} (les valeurs "
+            "se séparent par des espaces, et --k se donne après les fichiers)"
         )
     return k
 

@@ -466,8 +466,12 @@ class JamaisDeNoteInventee(WithApi):
         self.assertEqual(eval_cv.grade(CASES[0], SUMMARY)["moyenne"], 5.0)
 
     def test_ce_qui_n_est_pas_un_message_de_l_api(self):
-        for answer in (b"<html>portail captif</html>", message(None), [1]):
-            self.assertIn("pas un message de l'API", self.cause(answer))
+        portal = (
+            "la réponse n'est pas un message de l'API, vérifiez le réseau et ANTHROPIC_BASE_URL"
+        )
+        self.assertIn(portal, self.cause(b"<html>portail captif</html>"))
+        for answer in (message(None), [1]):
+            self.assertIn("ni un texte, ni un message de l'API", self.cause(answer))
 
     def test_moitie_d_emoji(self):
         notes = json.dumps({**GOOD, "justification": "bien \ud83d"}, ensure_ascii=False)
@@ -623,18 +627,18 @@ class AutreModele(WithApi):
 
     def test_une_reponse_que_json_ne_sait_pas_ecrire_n_est_pas_une_note(self):
         out = self.script("--passages", "1", ask=lambda params: SUMMARY.encode(), code=1)[0]
-        self.assertIn("3 × résumé : la réponse n'est pas un message de l'API", out)
+        self.assertIn("3 × résumé : la réponse n'est ni un texte, ni un message de l'API", out)
 
     def test_un_texte_est_verifie_comme_un_message(self):
         refusal = eval_cv.as_message(message(json.dumps(GOOD), "refusal"))
         for answer, cause in [
-            ("{ pas du JSON", "JSON illisible"),
+            ("{ pas du JSON", "JSON illisible, ou entouré d'un autre texte"),
             (json.dumps({**GOOD, "concision": 11}), "hors barème"),
             ("", "vide"),
             ("\ud83d a", "emoji"),
             (refusal, "refus"),
-            (None, "pas un message"),
-            ({"content": "x"}, "pas un message"),
+            (None, "ni un message"),
+            ({"content": "x"}, "ni un message"),
         ]:
             result = eval_cv.run_test_case(
                 CASES[0], PROMPT_V1, ask=lambda p, a=answer: a if "output_config" in p else SUMMARY
@@ -679,15 +683,17 @@ class AutreModele(WithApi):
         self.assertEqual(len(asked), 12)
         self.assertEqual([v["graded"] for v in report["versions"].values()], [3, 3])
 
-    def test_une_erreur_dans_un_controle_est_levee_et_ne_fait_rien_repayer(self):
+    def test_une_erreur_dans_un_controle_le_nomme_et_ne_fait_rien_repayer(self):
         ask, asked = recording()
-
-        def check(summary):
-            return resume_mal_nomme  # noqa: F821
-
-        with patch.dict(eval_cv.CHECKS, {"à moi": check}):
-            self.stopped(NameError, ask)
-            self.stopped(NameError, ask, options=["--reprendre", str(self.journal())])
+        fault = (
+            "dans CHECKS, corrigez le contrôle « à moi » (IndexError : string index out of range)"
+        )
+        with patch.dict(eval_cv.CHECKS, {"à moi": lambda summary: summary[999]}):
+            err = self.script("--passages", "1", "--paralleles", "1", ask=ask, code=2)[1]
+            self.assertIn(f" : {fault}\n", err)
+            self.assertIn("Pour reprendre : ", err)
+            again = self.script("--reprendre", str(self.journal()), ask=ask, code=2)[1]
+            self.assertIn(f" : {fault}\n", again)
         self.resume(ask=ask)
         self.assertEqual(len(asked), 12)
 
@@ -1856,7 +1862,8 @@ class Condamne(WithApi):
     def test_adresse_qui_finit_par_v1(self):
         os.environ["ANTHROPIC_BASE_URL"] = self.api.url + "/v1"
         self.assertIn(
-            "vérifiez le nom du modèle et, si ANTHROPIC_BASE_URL finit par /v1, ôtez cette fin",
+            "donnez un autre modèle avec --modele (et --juge) ou, si ANTHROPIC_BASE_URL finit par "
+            "/v1, ôtez cette fin",
             self.script(code=2)[1],
         )
 
@@ -2321,21 +2328,19 @@ class AutresGrilles(WithApi):
             self.assertIn(f" {name} ".encode(), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1)
 
-    def test_une_grille_sans_critere_ou_sans_deux_notes_est_refusee(self):
-        marks = "eval_cv.py : SCALE doit donner au moins deux notes, comme range(11)\n"
-        for old, new, said in [
-            ("SCALE = range(11)", "SCALE = 5", marks),
-            ("SCALE = range(11)", "SCALE = range(1)", marks),
-            (
-                "SCALE = range(11)",
-                "CRITERIA = {}; SCALE = range(11)",
-                "eval_cv.py : CRITERIA est vide, donnez au moins un critère\n",
-            ),
-        ]:
+    def test_une_grille_sans_critere_ou_sans_notes_croissantes_est_refusee(self):
+        marks = "SCALE doit donner au moins deux notes entières et croissantes, comme range(11)"
+        scales = ["5", "2.5", "range(1)", "[0, 0.5, 1]", "range(5, 0, -1)", "[1, 1, 2]", '["a", 1]']
+        faults = [(f"SCALE = {scale}", marks) for scale in scales]
+        criteria = "CRITERIA doit avoir au moins un critère, comme "
+        criteria += '{"exactitude": "est-il fidèle ?"}'
+        for wrong in ("{}", '["exactitude"]'):
+            faults.append((f"CRITERIA = {wrong}; SCALE = range(11)", criteria))
+        for new, said in faults:
             err = io.StringIO()
             with redirect_stderr(err), self.assertRaisesRegex(SystemExit, "^2$"):
-                self.loaded_copy((old, new))
-            self.assertEqual(err.getvalue(), said)
+                self.loaded_copy(("SCALE = range(11)", new))
+            self.assertEqual(err.getvalue(), f"eval_cv.py : {said}\n")
 
 
 class Demonstration(WithApi):

@@ -242,13 +242,16 @@ class Lots(WithBatches):
 
         self.api.item = without_message
         found = self.lots_json("--passages", "1", code=1)["versions"]
-        cause = "notation : la réponse n'est pas un message de l'API"
+        cause = "notation : la réponse n'est ni un texte, ni un message de l'API"
         self.assertEqual(found["V1"]["impossible"], {cause: 3})
 
     def test_une_reponse_inutilisable_n_est_payee_qu_une_fois_par_execution(self):
         self.api.grade = lambda text: message("cassé")
         found = self.lots_json("--passages", "1", code=1)
-        self.assertEqual(found["versions"]["V1"]["impossible"], {"notation : JSON illisible": 3})
+        self.assertEqual(
+            found["versions"]["V1"]["impossible"],
+            {"notation : JSON illisible, ou entouré d'un autre texte": 3},
+        )
         self.assertEqual(self.sizes(), [6, 6])
         self.assertEqual(found["usage"]["input_tokens"], 1200)
 
@@ -857,8 +860,8 @@ class GenererCas(WithApi):
 
     def test_une_reponse_inutilisable_ne_coute_que_ce_cas(self):
         for answer, cause in [
-            (message("pas du JSON"), "JSON illisible"),
-            (message('["a",' * 100_000), "JSON illisible"),
+            (message("pas du JSON"), "JSON illisible, ou entouré d'un autre texte"),
+            (message('["a",' * 100_000), "JSON illisible, ou entouré d'un autre texte"),
             (message("[1]"), "JSON sans les clés demandées, ou avec d'autres"),
             (message('{"input": "CV"}'), "JSON sans les clés demandées, ou avec d'autres"),
             (self.case(autre="x"), "JSON sans les clés demandées, ou avec d'autres"),
@@ -1039,6 +1042,12 @@ class GenererCas(WithApi):
             with patch.object(generer_cas, "PROMPT_CASE", prompt):
                 err = self.generate("1", self.path, code=2)[1]
             self.assertIn("dans PROMPT_CASE, il faut un {} par liste d'AXES", err)
+
+    def test_un_axe_qui_n_est_pas_une_liste_est_refuse_sans_rien_payer(self):
+        with patch.object(generer_cas, "AXES", ["paiement", ["a"], ["b"]]):
+            err = self.generate("1", self.path, code=2)[1]
+        self.assertIn("AXES doit être une liste de listes", err)
+        self.assertEqual(self.api.requests, [])
 
     def test_une_cle_refusee_se_sait_avant_tout_appel(self):
         self.api.models = (401, error("authentication_error", "non"))

@@ -889,7 +889,12 @@ class Erreurs(AvecFichiers):
         exercice = self.exercice("exercice.json", [["bon"]])
         dit = "--k : un nombre entier d'au moins 1 est attendu, et non"
         self.refuse(f"{dit} « 0 »", exercice, "--k", "0")
-        self.refuse("(--k se donne après les fichiers)", "--k", "5", exercice)
+        self.refuse(
+            "(les valeurs se séparent par des espaces, et --k se donne après les fichiers)",
+            "--k",
+            "5",
+            exercice,
+        )
         self.refuse(
             "est refusée, car le script n'attend pas « --inconnu a b » ; voyez --help",
             exercice,

@@ -181,7 +181,7 @@ def read_lines(path):
         if names.count(name) != 1:
             raise Arret(
                 f"{path}, ligne 1 : il faut une colonne « {name} », et il y en a "
-                f"{names.count(name)} ; reprenez l'en-tête exporté"
+                f"{names.count(name)} ; donnez la feuille exportée, avec son en-tête"
             )
     numbered = enumerate(lines, 2)
     return [(number, dict(zip(names, cells))) for number, cells in numbered if any(cells)]

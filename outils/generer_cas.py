@@ -112,6 +112,8 @@ def command(argv):
     options = parser.parse_args(argv)
     count = eval_cv.whole_number("N", options.count)
     rest = PROMPT_CASE.replace("{}", "")
+    if not all(isinstance(axis, list) for axis in AXES):
+        raise Arret('AXES doit être une liste de listes, comme [["paiement", "livraison"], …]')
     if PROMPT_CASE.count("{}") != len(AXES) or "{" in rest or "}" in rest:
         raise Arret("dans PROMPT_CASE, il faut un {} par liste d'AXES, et aucune autre accolade")
     path = Path(os.path.realpath(options.file))
