@@ -922,9 +922,11 @@ class Erreurs(AvecFichiers):
         self.assertIn("comparez « bon_1 » et « bon »", err)
 
     def test_les_identifiants_cites_sont_un_document_trouve_et_un_attendu(self):
-        # q1 n'attend rien, q2 n'a rien trouvé : seule q3 a de quoi citer.
+        # q1 n'attend rien, q2 n'a rien trouvé : seule q3 a de quoi citer, le plus petit d'abord.
         run = self.file("run", {"q1": {"x": 1}, "q2": {}, "q3": {"doc3_a": 1}})
-        qrels = self.file("qrels", {"q1": {"x": 0}, "q2": {"doc2": 1}, "q3": {"doc3": 1}})
+        qrels = self.file(
+            "qrels", {"q1": {"x": 0}, "q2": {"doc2": 1}, "q3": {"doc4": 1, "doc3": 1}}
+        )
         out, err = self.script(run, "--qrels", qrels)
         self.assertRegex(out, r"MRR +0\.0000")
         self.assertIn(
