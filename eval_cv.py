@@ -216,8 +216,8 @@ def client():
     try:
         return anthropic.Anthropic(max_retries=14)  # une minute d'essais : réseau, HTTP 429 ou 5xx
     except Exception as error:
-        # Détruit à demi créé, ce client afficherait une autre erreur. Garder l'exception le garde
-        # en vie, car la pile d'appels qu'elle porte y fait référence.
+        # Détruit à demi créé, ce client afficherait une seconde erreur : on le garde en vie, par la
+        # pile d'appels que porte l'exception.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -459,13 +459,12 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
     futures = []  # les mêmes, à plat, pour les attendre dans l'ordre où ils finissent
-    stop = threading.Event()  # une erreur condamne la suite : ne plus commencer de cas
+    stop = threading.Event()  # armé par une erreur qui condamne la suite : ne plus payer de cas
 
     def evaluate_case(case, prompt, ask):
-        # Après une erreur fatale, un fil libéré prendrait aussitôt le cas suivant, qui serait payé
-        # avant que `cancel_futures`, plus bas, n'annule ceux qui attendent.
+        # `cancel_futures`, plus bas, viendrait trop tard : un fil libéré prend aussitôt un cas.
         if stop.is_set():
-            return None  # sans effet : la boucle, plus bas, lèvera l'erreur de l'autre fil
+            return None  # jamais gardé : la boucle, plus bas, lèvera l'erreur qui a armé `stop`
         try:
             return run_test_case(case, prompt, model, judge, ask)
         except BaseException:
@@ -634,7 +633,7 @@ def compare(old_passes, new_passes):
         "difference": 1.55, "by_criteria": {"exactitude": 0.0, …}, leurs écarts
         "interval": [0.4, 2.7] ou None, "cases_needed": 18 ou None
         "goal_met": True
-    et, sur tous les cas :
+    et, sur tous les cas, hors les notes pas encore demandées :
         "by_case": [(6.0, 8.0), (7.0, None), …]
         "difference_bounds": [1.2, 1.9], selon ce que vaudraient les notes impossibles
         "goal_certain": True, si ces notes ne peuvent pas changer "goal_met"
@@ -682,7 +681,7 @@ def verdict(first, second, comparison):
 
 
 def goal_sentence(comparison):
-    """L'objectif est-il atteint sur les cas comparés, et malgré les notes qui manquent ?"""
+    """L'objectif est-il atteint sur les cas comparés, et malgré les notes impossibles ?"""
     wanted = [f"{name} {goal:+g}" for name, goal in GOALS.items() if goal]
     steady = [name for name in CRITERIA if not GOALS[name]]
     if len(steady) == len(CRITERIA):
@@ -971,10 +970,15 @@ def load_journal(path):
     return journal
 
 
+def attributes(value):
+    """Ce que `json.dumps` écrit d'un objet du SDK : ses attributs, comme le JSON d'où il vient
+    (`as_message` les relit) ; null s'il n'en a pas, plutôt que de perdre une réponse payée."""
+    return getattr(value, "__dict__", None)
+
+
 def keep(journal, record):
     """Ajoute une ligne à un journal, au fichier puis en mémoire."""
-    # Un objet du SDK s'écrit par ses attributs, comme le JSON d'où il vient ; `as_message` le lit.
-    line = json.dumps(record, ensure_ascii=False, default=lambda o: getattr(o, "__dict__", None))
+    line = json.dumps(record, ensure_ascii=False, default=attributes)
     data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
     # LOCK n'est pris qu'une fois le fichier ouvert, car l'ouvrir est plus long qu'y écrire.
     with system_errors(journal.path), open(journal.path, "ab") as file, LOCK:
@@ -1155,7 +1159,9 @@ def plan_for(given, saved):
     if "names" in given or plan["prompts"] is None:
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     demo = given["demo"] or plan["model"] == DEMO
-    if saved and demo != (saved["model"] == DEMO):  # --demo ou --modele contredit le journal
+    saved_demo = saved is not None and saved["model"] == DEMO
+    # Refusé : --demo sur un vrai journal, ou --modele sur celui d'une démonstration.
+    if saved is not None and demo != saved_demo:
         option = "--demo" if given["demo"] else "--modele"
         raise Arret(
             "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "

@@ -487,7 +487,8 @@ def unique(pairs):
 
 
 def check_names(names):
-    """Lève TypeError si l'un de ces identifiants, lus dans du JSON, n'est pas un texte."""
+    """Lève TypeError si l'un de ces identifiants n'est pas un texte ; AS_TEXT a déjà changé les
+    nombres en textes."""
     for name in as_list(names):
         if type(name) is not str:
             raise TypeError(

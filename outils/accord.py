@@ -105,7 +105,7 @@ def draw(candidates, version_count, number):
     others = []  # leurs autres résumés, groupés de même ; ce qu'une version a de plus est ignoré
     for by_version in cases.values():
         if len(by_version) == version_count:  # un résumé noté dans chaque version
-            groups = list(zip(*by_version.values()))  # leurs 1ers résumés, leurs 2es, etc.
+            groups = list(zip(*by_version.values()))  # [(1er résumé de V1, 1er de V2), …]
             firsts.append(groups[0])
             others.extend(groups[1:])
     rng.shuffle(firsts)

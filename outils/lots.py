@@ -48,7 +48,7 @@ PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encor
 # "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
 # attend plus rien : ses résultats sont écrits, son envoi a été refusé, on l'a déclaré perdu, ou il
 # est réécrit sous son vrai identifiant.
-# Tant que l'API n'a pas répondu à l'envoi, l'identifiant du lot est celui-ci :
+# Tant que l'API n'a pas donné l'identifiant d'un lot, celui-ci en tient lieu :
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
@@ -232,7 +232,8 @@ def collect(journal, batch_id, received):
     missing = {"cause": "requête absente des résultats du lot"}
     for key, sent in journal.batches[batch_id].items():
         # Le SDK rend des objets, le journal des dictionnaires : par du JSON, on peut les comparer.
-        record = json.loads(json.dumps({**sent, **outcomes.get(key, missing)}, default=vars))
+        record = {**sent, **outcomes.get(key, missing)}
+        record = json.loads(json.dumps(record, default=eval_cv.attributes))
         if record != journal.answers.get(key):  # égal : un essai précédent, interrompu, l'a écrit
             keep(journal, record)
         received.add(key)

@@ -114,7 +114,8 @@ def french(text, *quoted):
     """Une de nos phrases, échappée, dans la typographie du français (voir FRENCH), sauf dans ce
     qu'elle cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier).
     Ainsi french("de -0.5 à 2.5, par m-1.5", "m-1.5") rend "de −0,5 à 2,5, par m-1.5"."""
-    # Dans l'expression, la citation est écrite avant TO_REPLACE : elle l'emporte, et reste intacte.
+    # Dans l'ordre : un nom cité, un passage entre « », puis un caractère à remplacer. La première
+    # possibilité qui convient l'emporte : ce qui est cité reste donc intact.
     names = map(re.escape, filter(None, quoted))  # un nom vide serait trouvé partout
     citation = "|".join([*names, "(?<=« ).*?(?= »)"])  # sans les guillemets ni leurs espaces
 
