@@ -214,10 +214,10 @@ def client():
         raise Arret(f"le paquet anthropic {anthropic.__version__} est trop ancien, {INSTALL}")
     check_settings()
     try:
-        return anthropic.Anthropic(max_retries=14)  # une minute d'essais : réseau, HTTP 429 ou 5xx
+        return anthropic.Anthropic(max_retries=14)  # une à deux minutes d'essais avant d'échouer
     except Exception as error:
-        # Détruit à demi créé, ce client afficherait une seconde erreur : on le garde en vie, par la
-        # pile d'appels que porte l'exception.
+        # Ce client n'est créé qu'à demi : le détruire afficherait une autre erreur. Garder
+        # l'exception le garde en vie, car la pile d'appels qu'elle porte y fait référence.
         client.unfinished = error
         culprits = "ANTHROPIC_BASE_URL et votre proxy (HTTPS_PROXY, ALL_PROXY)"
         raise Arret(f"vérifiez {culprits}, car le SDK répond « {masked(error)} »") from None
@@ -908,8 +908,8 @@ def count_message(journal, asked, message):
 
 def saved_plan(plan, path):
     """Le plan d'une ligne de journal, complété (un ancien journal n'a pas les noms des prompts).
-    Lève ValueError, KeyError ou TypeError si ce n'en est pas un, et la ligne sera ignorée ; `Arret`
-    si ses cas ou ses nombres sont impossibles, car on ne peut alors rien en reprendre."""
+    Lève ValueError, KeyError ou TypeError si ce n'en est pas un (`load_journal` ignore la ligne) ;
+    lève `Arret` si ses cas ou ses nombres sont impossibles, car on ne peut rien en reprendre."""
     count = len(plan["prompts"])
     names = [f"prompt {number}" for number in range(1, count + 1)]
     plan = {**DEFAULTS, "names": names, **plan}
@@ -977,12 +977,13 @@ def attributes(value):
 
 
 def keep(journal, record):
-    """Ajoute une ligne à un journal, au fichier puis en mémoire."""
+    """Ajoute une ligne à un journal, au fichier puis en mémoire. Si le fichier n'est pas vide, un
+    saut de ligne la précède : la ligne d'avant est peut-être coupée."""
     line = json.dumps(record, ensure_ascii=False, default=attributes)
     data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
     # LOCK n'est pris qu'une fois le fichier ouvert, car l'ouvrir est plus long qu'y écrire.
     with system_errors(journal.path), open(journal.path, "ab") as file, LOCK:
-        if file.tell():  # un saut de ligne d'abord : la ligne précédente est peut-être coupée
+        if file.tell():
             data = b"\n" + data
         file.write(data)
         file.flush()
@@ -1146,6 +1147,12 @@ def parse(argv):
     return vars(parser.parse_args(argv))
 
 
+MIXED = (
+    "une démonstration et une vraie évaluation ne peuvent pas partager un journal : ôtez "
+    "--reprendre pour en créer un"
+)
+
+
 def plan_for(given, saved):
     """Ce qu'il faut évaluer (voir DEFAULTS) : l'option donnée, sinon ce que dit le journal repris
     (dont la `--limite` est oubliée), sinon la valeur par défaut. Une démonstration a pour modèle et
@@ -1158,18 +1165,14 @@ def plan_for(given, saved):
         plan["limite"] = None
     if "names" in given or plan["prompts"] is None:
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
-    demo = given["demo"] or plan["model"] == DEMO
-    saved_demo = saved is not None and saved["model"] == DEMO
-    # Refusé : --demo sur un vrai journal, ou --modele sur celui d'une démonstration.
-    if saved is not None and demo != saved_demo:
-        option = "--demo" if given["demo"] else "--modele"
-        raise Arret(
-            "une démonstration et une vraie évaluation ne peuvent pas partager un journal : "
-            f"ôtez --reprendre pour en créer un, ou {option} pour reprendre celui-ci"
-        )
-    if demo:
-        plan["model"] = plan["judge"] = DEMO
-    elif plan["judge"] is None:
+    if given["demo"]:
+        plan["model"] = DEMO
+    saved_model = saved["model"] if saved else plan["model"]
+    if plan["model"] == DEMO and saved_model != DEMO:
+        raise Arret(f"{MIXED}, ou --demo pour reprendre celui-ci")
+    if saved_model == DEMO and plan["model"] != DEMO:
+        raise Arret(f"{MIXED}, ou --modele pour reprendre celui-ci")
+    if plan["model"] == DEMO or plan["judge"] is None:
         plan["judge"] = plan["model"]
     return plan
 
@@ -1222,7 +1225,7 @@ def with_progress(ask, to_do):
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)
 
     def ask_and_count(params):
-        answer = None  # le reste si `ask` lève une exception : c'est alors une réponse manquante
+        answer = None  # reste None si `ask` lève une exception : c'est alors une réponse manquante
         try:
             answer = ask(params)
         finally:
@@ -1237,7 +1240,7 @@ def with_progress(ask, to_do):
 
 
 def labels(plan):
-    """Le nom de chaque version et d'où vient son prompt : {"V1": "V1 (PROMPT_V1)", …}."""
+    """Le nom de chaque version, suivi de l'origine de son prompt : {"V1": "V1 (PROMPT_V1)", …}."""
     return {f"V{number}": f"V{number} ({name})" for number, name in enumerate(plan["names"], 1)}
 
 

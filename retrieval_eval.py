@@ -147,7 +147,7 @@ def check_kinds(results, all_relevant):
     # Un exemple de chaque type : {"un nombre": 7} d'un côté, {"un texte": "7"} de l'autre.
     found = {kind(document): document for documents in results for document in documents}
     wanted = {kind(document): document for value in all_relevant for document in as_list(value)}
-    if found and found.keys().isdisjoint(wanted):  # `wanted` n'est alors jamais vide
+    if found and found.keys().isdisjoint(wanted):  # `wanted` n'est jamais vide : voir `position_of`
         one, other = next(iter(found.values())), next(iter(wanted.values()))
         raise TypeError(
             "aucun document pertinent n'est trouvé, et les identifiants sont de deux types : "
@@ -507,7 +507,7 @@ def exercise_blocks(data):
         check_names(questions)
         for documents in as_list(results):
             check_names(documents)
-        evaluer_retrieval(questions, results, relevant)  # vérifie le reste : un dictionnaire, etc.
+        evaluer_retrieval(questions, results, relevant)  # vérifie aussi les types et les longueurs
         for documents in relevant.values():
             check_names(documents)
     except (TypeError, ValueError) as error:
@@ -610,7 +610,7 @@ def read_answers(path, qrels):
     """Rend les réponses d'un fichier, dans son ordre, puis True si c'est un run, False sinon."""
     answers = []
     seen = set()
-    is_run = False  # un run n'a pas ses jugements ; le format de l'exercice, si
+    is_run = False  # un run n'a pas ses jugements ; un fichier de l'exercice a les siens
     for question, documents, scores, relevant in read_blocks(path, RUN):  # les champs d'un Block
         if relevant is None:  # un run : ses jugements sont dans `qrels`
             is_run = True
@@ -643,15 +643,15 @@ def look_of(scores):
 
 
 def warn_about_scores(path, looks):
-    """Avertit si des questions ont des scores, et qu'aucune n'en a de décroissants (`looks` : leurs
-    allures, selon `look_of`)."""
+    """Avertit si des questions ont des scores, et qu'aucune n'en ait de décroissants (`looks` :
+    leurs allures, selon `look_of`)."""
     if "décroissants" in looks:
         return
     if "croissants" in looks:
         warn(
             f"{path} : ces scores sont-ils des distances ? Pour aucune question, le score "
             "du premier document ne dépasse celui du dernier. Si ce sont des distances, changez "
-            "leur signe, car un score plus grand doit être meilleur"
+            "leur signe, car un score plus grand doit être meilleur."
         )
     elif "égaux" in looks:
         warn(
@@ -663,8 +663,8 @@ def warn_about_scores(path, looks):
 def first_relevant(documents, scores, relevant):
     """La position du premier document pertinent, ou 0. Les documents sont dans l'ordre de la liste
     ou, s'ils ont des scores, rangés par score puis par identifiant, décroissants, comme dans
-    trec_eval : le premier pertinent est alors le plus grand (score, identifiant) de ceux qu'on a
-    trouvés, et sa position, 1 plus le nombre de documents qui passent devant lui."""
+    trec_eval : le premier document pertinent est alors celui dont le couple (score, identifiant)
+    est le plus grand, et sa position, 1 plus le nombre de documents qui passent devant lui."""
     found = relevant.intersection(documents)
     if not found:
         return 0

@@ -665,7 +665,7 @@ class Envoi(WithBatches):
         self.api.lose_creations = 1
         self.lots("--passages", "1", code=2)
         err = self.resume("--perdu", "msgbatch_0", code=2)[1]
-        said = "ce journal n'attend que l'identifiant d'un lot dont l'envoi a été interrompu"
+        said = "ce journal n'attend pas le lot msgbatch_0, et un envoi y a été interrompu"
         self.assertIn(f"{said}. {self.DOUBT}", err)
 
     def test_un_lot_trouve_doit_exister(self):
@@ -1038,7 +1038,7 @@ class GenererCas(WithApi):
         self.assertEqual(self.api.requests, [])
 
     def test_un_prompt_dont_les_accolades_ne_vont_pas_aux_axes_est_refuse(self):
-        for prompt in ("{} " * 4, "{} {}", "{nom} {} {} {}", "{"):
+        for prompt in ("{} " * 4, "{} {}", "{nom} {} {} {}", "{", "{} {} {} }"):
             with patch.object(generer_cas, "PROMPT_CASE", prompt):
                 err = self.generate("1", self.path, code=2)[1]
             self.assertIn("dans PROMPT_CASE, il faut un {} par liste d'AXES", err)

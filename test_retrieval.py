@@ -673,7 +673,7 @@ class Avertissements(AvecFichiers):
             self.assertIn(
                 "run : ces scores sont-ils des distances ? Pour aucune question, le score", err
             )
-            self.assertIn("changez leur signe, car un score plus grand doit être meilleur\n", err)
+            self.assertIn("changez leur signe, car un score plus grand doit être meilleur.\n", err)
             self.assertEqual(err.count("\n"), 1)
             self.assertEqual(bilan["hit_rate"]["1"], 0.0)
 

@@ -166,6 +166,7 @@ def read_lines(path):
     if not os.path.exists(path):
         raise Arret(f"{path} : cette feuille n'existe pas, créez-la avec --exporter")
     csv.field_size_limit(10**9)  # par défaut, 131 072 caractères : moins qu'un long CV
+    # Sans `newline=""` : quel que soit le tableur, une fin de ligne se lit « \n ».
     with system_errors(path), open(path, encoding=ENCODING) as file:
         try:
             titles = file.readline()
@@ -214,10 +215,12 @@ def read_sheet(path, graded, journal):
     skipped = 0
     for line, cells in read_lines(path):
         identifier = cells.get(IDENTIFIER, "").strip()
-        row = graded.get(identifier)
         marks = marks_of(cells, f"{path}, ligne {line}")
-        # Un identifiant inconnu est signalé, même sans note ; sinon, sans note, on saute la ligne.
-        if row is None and (identifier or marks):
+        if not identifier and not marks:  # rien à comparer, ni à signaler
+            skipped += 1
+            continue
+        row = graded.get(identifier)
+        if row is None:
             unknown.append(str(line))
         elif not marks:
             skipped += 1

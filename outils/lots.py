@@ -94,7 +94,7 @@ def may_be_created(error):
     """Vrai si le lot a pu être créé malgré cette erreur."""
     status = getattr(error, "status_code", None)
     if status:
-        return status == 408 or not 400 <= status < 500  # 408 : délai dépassé, reçu peut-être
+        return status == 408 or not 400 <= status < 500  # 408 : délai dépassé, lot peut-être reçu
     cause = error.__cause__ or error  # le SDK enveloppe l'exception d'origine
     return type(cause).__name__ not in NOT_SENT
 
@@ -219,7 +219,7 @@ def outcome(item):
         return {"cause": "le lot a été annulé"}
     try:
         reason = f" : « {eval_cv.masked(result.error.error.message)} »"
-    except (AttributeError, TypeError):
+    except AttributeError:
         reason = ""
     return {"cause": f"requête en erreur dans le lot{reason}"}
 
@@ -278,7 +278,7 @@ def declare_lost(journal, batch_id):
     """--perdu : note que ce lot n'est plus attendu ; lève `Arret` s'il ne l'était pas."""
     if batch_id not in journal.batches:
         if UNKNOWN in journal.batches:
-            fault = "ce journal n'attend que l'identifiant d'un lot dont l'envoi a été interrompu"
+            fault = f"ce journal n'attend pas le lot {batch_id}, et un envoi y a été interrompu"
             raise Arret(f"{journal.path} : {fault}. {DOUBT}")
         raise not_awaited(journal, f"n'attend pas le lot {batch_id}")
     count = len(journal.batches[batch_id])

@@ -114,17 +114,12 @@ def french(text, *quoted):
     """Une de nos phrases, échappée, dans la typographie du français (voir FRENCH), sauf dans ce
     qu'elle cite : ce qui est entre guillemets, et `quoted` (le nom d'un modèle, d'un fichier).
     Ainsi french("de -0.5 à 2.5, par m-1.5", "m-1.5") rend "de −0,5 à 2,5, par m-1.5"."""
-    # Dans l'ordre : un nom cité, un passage entre « », puis un caractère à remplacer. La première
-    # possibilité qui convient l'emporte : ce qui est cité reste donc intact.
     names = map(re.escape, filter(None, quoted))  # un nom vide serait trouvé partout
     citation = "|".join([*names, "(?<=« ).*?(?= »)"])  # sans les guillemets ni leurs espaces
-
-    def typeset(found):
-        if found["cited"] is not None:  # et non « if found["cited"] » : elle peut être vide
-            return found["cited"]
-        return FRENCH[found[0]]
-
-    return html.escape(re.sub(f"(?P<cited>{citation})|{TO_REPLACE}", typeset, text))
+    pieces = re.split(f"({citation})", text)  # une phrase, une citation, une phrase…
+    for place in range(0, len(pieces), 2):
+        pieces[place] = re.sub(TO_REPLACE, lambda found: FRENCH[found[0]], pieces[place])
+    return html.escape("".join(pieces))
 
 
 def folded(title, text):
