@@ -18,7 +18,8 @@ peut être dû au hasard.
   --json           le bilan en JSON
   -h, --help       cette aide
 
-Un fichier, compressé en gzip ou non, est reconnu à son contenu :
+Un fichier, compressé en gzip ou non, est reconnu à son contenu ; des colonnes sont séparées par des
+espaces ou des tabulations :
 
   format de l'exercice, qui dit lui-même quels documents il fallait trouver (sans --qrels) :
     {"questions": ["Q1"], "resultats": [["a", "b"]], "documents_pertinents": {"Q1": "b"}}
@@ -359,7 +360,9 @@ def text_blocks(file, layouts):
         if width is None:
             width = len(columns)
             if width not in layouts:
-                raise unexpected(row, line, *layouts.values())
+                kind = "un run" if layouts is RUN else "un fichier de jugements"
+                error = unexpected(row, line, *layouts.values())
+                raise Erreur(f"{error} ; ce fichier devrait être {kind}")
             if layouts is QRELS and columns[2:] == [b"score"]:  # la ligne de titre de BEIR
                 continue
         try:
@@ -390,7 +393,7 @@ def text_blocks(file, layouts):
         block.documents.append(identifier)
         block.numbers.append(number)
     if width is None:
-        raise Erreur("le fichier est vide")
+        raise Erreur("le fichier est vide, vérifiez le chemin")
     if block is not None:
         yield block
 
@@ -500,7 +503,7 @@ def exercise_blocks(data):
     """Les blocs d'un fichier au format de l'exercice, vérifié par la fonction de l'exercice."""
     for name in ("questions", "resultats", "documents_pertinents"):
         if name not in data:
-            raise Erreur(f"la clé « {name} » manque")
+            raise Erreur(f"la clé « {name} » manque ; voyez --help")
     questions, results = data["questions"], data["resultats"]
     relevant = data["documents_pertinents"]
     try:

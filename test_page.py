@@ -651,9 +651,9 @@ class Fichiers(Page):
         for old, new in [("Tu évalues", "Tu juges"), ('"couverture"', '"fond"')]:
             path = self.file("autre.jsonl", text.replace(old, new))
             err = self.main(page.command, path, code=2)[1]
-            changed = "la grille d'eval_cv.py a changé depuis que le juge a noté les résumés de ce "
-            self.assertIn(f"{path} : {changed}journal ; remettez l'ancienne, ou", err)
-            self.assertIn(f'ce qui est payant : "{sys.executable}"', err)
+            other = "la grille d'eval_cv.py n'est pas celle de la dernière évaluation de ce journal"
+            self.assertIn(f"{path} : {other} ; remettez celle-ci, ou reprenez le journal", err)
+            self.assertIn(f'n\'y a pas encore) : "{sys.executable}"', err)
             self.assertIn(f'eval_cv.py" --reprendre "{path}"', err)
 
     def test_un_ancien_journal_se_lit_encore(self):

@@ -983,8 +983,10 @@ class Erreurs(AvecFichiers):
         run, qrels = self.file("run", RUNS["TREC"]), self.file("qrels", QRELS["TREC"])
         colonnes = "« question Q0 document rang score nom » ou « question document nombre »"
         self.refuse(f"qrels : ligne 1 : {colonnes} est attendu", qrels, "--qrels", qrels)
+        self.refuse(" ; ce fichier devrait être un run\n", qrels, "--qrels", qrels)
         colonnes = "« question 0 document pertinence » ou « question document pertinence » ou "
         self.refuse(f"run : ligne 1 : {colonnes}", run, "--qrels", run)
+        self.refuse(" ; ce fichier devrait être un fichier de jugements\n", run, "--qrels", run)
 
     def test_un_nom_lisible_est_cite_tel_quel(self):
         err = self.script(self.file("q", {"C:\\l'été": 1}), code=2)[1]

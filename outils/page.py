@@ -89,8 +89,9 @@ def read_evaluation(chosen):
     journal = eval_cv.load_journal(path)
     if journal.grid != eval_cv.GRID:
         raise Arret(
-            f"{path} : la grille d'eval_cv.py a changé depuis que le juge a noté les résumés de ce "
-            "journal ; remettez l'ancienne, ou faites-les noter de nouveau, ce qui est payant : "
+            f"{path} : la grille d'eval_cv.py n'est pas celle de la dernière évaluation de ce "
+            "journal ; remettez celle-ci, ou reprenez le journal (seules seront payées les notes "
+            "que la grille actuelle n'y a pas encore) : "
             f'"{sys.executable}" "{eval_cv.__file__}" --reprendre "{path}"'
         )
     if chosen is None and journal.plan["model"] == eval_cv.DEMO:
