@@ -458,7 +458,7 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     chaque appel. Rend {"V1": passes, "V2": passes} : `passes[0][2]` est le résultat (voir
     `run_test_case`) du premier passage sur le troisième cas."""
     pending = {}  # {"V1": passes, …}, où chaque résultat est encore à venir
-    futures = []  # les mêmes, à plat, pour les attendre dans l'ordre où ils finissent
+    futures = []  # les mêmes, à plat, pour lever la première erreur dès qu'elle arrive
     stop = threading.Event()  # armé par une erreur qui condamne la suite : ne plus payer de cas
 
     def evaluate_case(case, prompt, ask):
@@ -552,7 +552,7 @@ def headline(report):
     lines = [" | ".join(parts)]
     lines += [f"  {count} × {cause}" for cause, count in report["impossible"].items()]
     if report["impossible"]:
-        low, high = report["bounds"]
+        low, high = report["bounds"]  # jamais None : un cas au moins a une "cause"
         text = f"moyenne entre {low:.2f} (notes manquantes à {LOWEST}) et {high:.2f} (à {HIGHEST})"
         lines.append(f"  {text}")
     return "\n".join(lines)
@@ -983,7 +983,7 @@ def keep(journal, record):
     data = line.encode("utf-8", "backslashreplace")  # une moitié d'emoji devient "\ud83d"
     # LOCK n'est pris qu'une fois le fichier ouvert, car l'ouvrir est plus long qu'y écrire.
     with system_errors(journal.path), open(journal.path, "ab") as file, LOCK:
-        if file.tell():
+        if file.tell():  # en mode « a », on est à la fin : 0 veut dire que le fichier est vide
             data = b"\n" + data
         file.write(data)
         file.flush()

@@ -380,7 +380,7 @@ def text_blocks(file, layouts):
             if isnan(number):
                 raise ValueError
             if width == 3 and text.lstrip(b"+-").isdigit():
-                number = int(text)  # dans un run, c'est peut-être un rang : voir `without_ranks`
+                number = int(text)  # le type `int` marque un rang possible : voir `without_ranks`
         except UnicodeDecodeError:
             raise Erreur(f"ligne {row} : {NOT_UTF8}") from None
         except ValueError:  # mauvais nombre de colonnes, ou nombre illisible
@@ -471,7 +471,7 @@ def json_blocks(file):
         numbers = []
         for document, value in values.items():
             try:
-                number = float(str(value))  # str, car float(True) vaut 1
+                number = float(str(value))  # un texte (AS_TEXT), sauf True, dont float vaut 1
             except ValueError:
                 number = nan
             if isnan(number):

@@ -33,6 +33,9 @@ KEY = os.environ["ANTHROPIC_API_KEY"] = "sk-ant-cle-de-test-0123456789"  # lue √
 import eval_cv
 from eval_cv import CRITERIA, PROMPT_V1, PROMPT_V2
 
+# Un shell lance en arri√®re-plan des commandes qui ignorent Ctrl-C, et leurs enfants avec elles.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 HERE = Path(__file__).resolve().parent
 CASES = json.loads((HERE / "cases.json").read_text(encoding="utf-8"))
 SUMMARY = "- directrice marketing, senior\n- SEO/SEA, management\n- +45 % de prospects"

@@ -94,7 +94,8 @@ def may_be_created(error):
     """Vrai si le lot a pu être créé malgré cette erreur."""
     status = getattr(error, "status_code", None)
     if status:
-        return status == 408 or not 400 <= status < 500  # 408 : délai dépassé, lot peut-être reçu
+        refused = 400 <= status < 500 and status != 408  # 408 : délai dépassé, lot peut-être reçu
+        return not refused
     cause = error.__cause__ or error  # le SDK enveloppe l'exception d'origine
     return type(cause).__name__ not in NOT_SENT
 

@@ -117,7 +117,7 @@ def french(text, *quoted):
     Ainsi french("de -0.5 à 2.5, par m-1.5", "m-1.5") rend "de −0,5 à 2,5, par m-1.5"."""
     names = map(re.escape, filter(None, quoted))  # un nom vide serait trouvé partout
     citation = "|".join([*names, "(?<=« ).*?(?= »)"])  # sans les guillemets ni leurs espaces
-    pieces = re.split(f"({citation})", text)  # une phrase, une citation, une phrase…
+    pieces = re.split(f"({citation})", text)  # le groupe garde les citations, aux places impaires
     for place in range(0, len(pieces), 2):
         pieces[place] = re.sub(TO_REPLACE, lambda found: FRENCH[found[0]], pieces[place])
     return html.escape("".join(pieces))
