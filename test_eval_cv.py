@@ -2494,7 +2494,9 @@ class Readme(WithApi):
 
     def test_ses_espaces_sont_insecables_hors_du_code_et_des_titres(self):
         aside = r"(?ms)^ *```.*?^ *```$|^#.*?$|^\*In English.*?\*$|`[^`]*`"
-        self.assertEqual(re.findall("« | [»;:?!%]", re.sub(aside, "", self.TYPOGRAPHY)), [])
+        self.assertEqual(
+            re.findall(r"«[ \n]|[ \n][»;:?!%]", re.sub(aside, "", self.TYPOGRAPHY)), []
+        )
 
     def test_toutes_les_options(self):
         options = re.findall(r"^  (--[a-z]+)", eval_cv.__doc__, re.MULTILINE)

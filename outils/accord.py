@@ -264,9 +264,9 @@ def rounded_mean(values):
 
 
 def kappa(human_marks, judge_marks):
-    """Le kappa quadratique (Cohen, « Weighted kappa », 1968) : 1 moins le carré moyen des écarts,
-    rapporté à celui d'un appariement au hasard ; None si l'un des deux a toujours mis la même
-    note."""
+    """Le kappa quadratique (Cohen, « Weighted kappa », 1968) : 1 moins le rapport du carré moyen
+    des écarts à celui d'un appariement au hasard ; None si vous, ou le juge, avez toujours mis la
+    même note."""
     if len(set(human_marks)) < 2 or len(set(judge_marks)) < 2:
         return None
     observed = fmean((b - a) ** 2 for a, b in zip(human_marks, judge_marks))

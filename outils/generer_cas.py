@@ -60,8 +60,8 @@ PARALLEL = 20  # appels à la fois
 
 
 def generate(model, number):
-    """Fait écrire un cas, {"input": …, "expected_focus": …}, du profil de ce numéro : un appel.
-    Lève `Impossible`, ou `Arret`."""
+    """Fait écrire un cas, {"input": …, "expected_focus": …}, selon le profil de ce numéro : un
+    appel. Lève `Impossible`, ou `Arret`."""
     profile = [axis[number % len(axis)] for axis in AXES]
     output = {"format": {"type": "json_schema", "schema": SCHEMA_CASE}}
     params = eval_cv.request(model, PROMPT_CASE.format(*profile), output_config=output)

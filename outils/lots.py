@@ -48,7 +48,7 @@ PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encor
 # "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
 # attend plus rien : ses résultats sont écrits, son envoi a été refusé, on l'a déclaré perdu, ou il
 # est réécrit sous son vrai identifiant.
-# Tant que l'API n'a pas donné l'identifiant d'un lot, celui-ci en tient lieu :
+# Tant que l'API n'a pas donné l'identifiant d'un lot, ce mot en tient lieu :
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
