@@ -90,8 +90,8 @@ GOALS = {"moyenne": 1, **dict.fromkeys(CRITERIA, 0)}  # gains visés : au moins 
 
 
 def check_grid():
-    """Vérifie la grille, que l'on récrit pour une autre tâche ; si elle est incorrecte, le script
-    dit pourquoi et s'arrête."""
+    """Cherche les fautes probables d'une grille que l'on récrit pour une autre tâche ; s'il y en a
+    une, le script dit laquelle et s'arrête."""
     fault = None
     marks = list(SCALE) if hasattr(SCALE, "__iter__") else []
     whole = all(type(mark) is int for mark in marks)
@@ -462,9 +462,10 @@ def run_versions(cases, prompts, call, passages=1, paralleles=20, model=MODEL, j
     stop = threading.Event()  # armé par une erreur qui condamne la suite : ne plus payer de cas
 
     def evaluate_case(case, prompt, ask):
-        # `cancel_futures`, plus bas, viendrait trop tard : un fil libéré prend aussitôt un cas.
+        # Entre l'erreur d'un fil et `cancel_futures`, plus bas, un autre fil aurait le temps de
+        # prendre un cas, et de le payer.
         if stop.is_set():
-            return None  # jamais gardé : la boucle, plus bas, lèvera l'erreur qui a armé `stop`
+            return None  # sans effet : l'erreur qui a armé `stop` sera levée plus bas
         try:
             return run_test_case(case, prompt, model, judge, ask)
         except BaseException:
@@ -1149,7 +1150,7 @@ def parse(argv):
 
 MIXED = (
     "une démonstration et une vraie évaluation ne peuvent pas partager un journal : ôtez "
-    "--reprendre pour en créer un"
+    "--reprendre pour en créer un, ou {} pour reprendre celui-ci"
 )
 
 
@@ -1169,9 +1170,9 @@ def plan_for(given, saved):
         plan["model"] = DEMO
     saved_model = saved["model"] if saved else plan["model"]
     if plan["model"] == DEMO and saved_model != DEMO:
-        raise Arret(f"{MIXED}, ou --demo pour reprendre celui-ci")
+        raise Arret(MIXED.format("--demo"))
     if saved_model == DEMO and plan["model"] != DEMO:
-        raise Arret(f"{MIXED}, ou --modele pour reprendre celui-ci")
+        raise Arret(MIXED.format("--modele"))
     if plan["model"] == DEMO or plan["judge"] is None:
         plan["judge"] = plan["model"]
     return plan
@@ -1195,7 +1196,8 @@ def verify_access():
     except Exception as error:
         fault = fault_of(error)
         status = getattr(error, "status_code", None)
-        if isinstance(fault, Arret) and status in (None, 401):  # pas de clé, ou clé refusée
+        no_key = status is None and isinstance(fault, Arret)
+        if no_key or status == 401:
             raise fault from None
         if type(error).__name__ in ("APIConnectionError", "APITimeoutError"):
             raise Arret(f"{fault} ; vérifiez le réseau et ANTHROPIC_BASE_URL") from None

@@ -45,10 +45,10 @@ LAST_PAUSE = 60  # sans dépasser cette valeur
 PATIENCE = 3600  # pendant combien de secondes une erreur veut dire « pas encore »
 
 # Au journal, un lot est {"batch": son identifiant, "requests": {clé d'un appel: {"version": "V1",
-# "pass": 2, "request": les paramètres}, …}}, puis {"collected": son identifiant} quand on n'en
-# attend plus rien : ses résultats sont écrits, son envoi a été refusé, on l'a déclaré perdu, ou il
-# est réécrit sous son vrai identifiant.
-# Tant que l'API n'a pas donné l'identifiant d'un lot, ce mot en tient lieu :
+# "pass": 2, "request": les paramètres}, …}}. Puis {"collected": son identifiant} dit qu'on n'en
+# attend plus rien : ses résultats sont écrits, son envoi a été refusé, ou on l'a déclaré perdu.
+# Tant que l'API n'a pas donné l'identifiant, UNKNOWN en tient lieu ; le lot est ensuite réécrit
+# sous le vrai, et UNKNOWN est à son tour "collected".
 UNKNOWN = "inconnu"
 DOUBT = (
     "Un lot a peut-être été créé. Cherchez-le dans la console d'Anthropic, parmi les derniers : "
