@@ -545,7 +545,7 @@ def mark_text(mark):
 
 
 def headline(report):
-    """La ligne de résultat d'une version ; s'il manque des notes, leurs causes et les bornes."""
+    """La ligne de résultat d'une version, puis, s'il manque des notes, pourquoi, et les bornes."""
     average = report["average"]
     parts = ["Moyenne : indisponible" if average is None else f"Moyenne : {average:.2f}/{HIGHEST}"]
     parts += [f"{name} : {mark_text(mark)}" for name, mark in report["by_criteria"].items()]
@@ -1021,7 +1021,7 @@ def answer_once(journal, ask, version, passage, params):
     key = call_key(version, passage, params)
     try:
         return known_answer(journal, key, params)
-    except Impossible:  # pas de réponse, ou une réponse inutilisable
+    except Impossible:  # pas de réponse (PasDemande en est une), ou une réponse inutilisable
         pass
     record = {"version": version, "pass": passage, "request": params}
     try:
@@ -1168,12 +1168,10 @@ def plan_for(given, saved):
         plan["prompts"] = [load_prompt(name) for name in plan["names"]]
     if given["demo"]:
         plan["model"] = DEMO
-    saved_model = saved["model"] if saved else plan["model"]
-    if plan["model"] == DEMO and saved_model != DEMO:
-        raise Arret(MIXED.format("--demo"))
-    if saved_model == DEMO and plan["model"] != DEMO:
-        raise Arret(MIXED.format("--modele"))
-    if plan["model"] == DEMO or plan["judge"] is None:
+    demo = plan["model"] == DEMO
+    if saved and demo != (saved["model"] == DEMO):
+        raise Arret(MIXED.format("--demo" if demo else "--modele"))
+    if demo or plan["judge"] is None:
         plan["judge"] = plan["model"]
     return plan
 

@@ -18,8 +18,8 @@ peut être dû au hasard.
   --json           le bilan en JSON
   -h, --help       cette aide
 
-Un fichier, compressé en gzip ou non, est reconnu à son contenu ; des colonnes sont séparées par des
-espaces ou des tabulations :
+Le format d'un fichier, compressé en gzip ou non, est reconnu à son contenu. Dans un fichier en
+colonnes, celles-ci sont séparées par des espaces ou des tabulations. Voici les formats :
 
   format de l'exercice, qui dit lui-même quels documents il fallait trouver (sans --qrels) :
     {"questions": ["Q1"], "resultats": [["a", "b"]], "documents_pertinents": {"Q1": "b"}}
@@ -82,7 +82,8 @@ def evaluer_retrieval(questions, resultats, documents_pertinents, k=5) -> dict:
     Lève TypeError ou ValueError si un argument est incorrect.
     """
     if type(k) is not int:
-        raise TypeError(f"k : un entier est attendu, et non {quoted(k)}")
+        found = f"{quoted(k)}, de type {type(k).__name__}"
+        raise TypeError(f"k : un entier est attendu, et non {found}")
     if k < 1:
         raise ValueError(f"k : un entier d'au moins 1 est attendu, et non {k}")
     if not is_list(questions) or not is_list(resultats):
@@ -567,7 +568,7 @@ def evaluate(path, qrels):
         raise Erreur(f"{path} : le fichier n'a aucune question")
     warn_about_scores(path, {answer.look for answer in answers})
     judged = [answer for answer in answers if answer.relevant is not None]  # ce qui comptera
-    if not judged:
+    if not judged:  # c'est donc un run, et `qrels` n'est pas None
         raise Erreur(
             f"{path} : aucune question de ce fichier n'est dans les jugements ; comparez "
             f"{quoted(answers[0].question)} et {quoted(min(qrels))} : "
@@ -637,7 +638,7 @@ def read_answers(path, qrels):
 def look_of(scores):
     """L'allure des scores d'une question, d'après le premier et le dernier du fichier :
     "décroissants", comme il se doit, si le premier dépasse le dernier ; sinon "égaux", si tous le
-    sont, ou "croissants", comme le seraient des distances ; "" s'il y en a moins de deux."""
+    sont, ou "croissants" dans les autres cas, dont les distances ; "" s'il y en a moins de deux."""
     if scores is None or len(scores) < 2:
         return ""
     if scores[0] > scores[-1]:

@@ -653,7 +653,7 @@ class Fichiers(Page):
             err = self.main(page.command, path, code=2)[1]
             other = "la grille d'eval_cv.py n'est pas celle de la dernière évaluation de ce journal"
             self.assertIn(f"{path} : {other} ; remettez celle-ci, ou reprenez le journal", err)
-            self.assertIn(f'n\'y a pas encore) : "{sys.executable}"', err)
+            self.assertIn(f'grille actuelle) : "{sys.executable}"', err)
             self.assertIn(f'eval_cv.py" --reprendre "{path}"', err)
 
     def test_un_ancien_journal_se_lit_encore(self):

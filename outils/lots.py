@@ -12,9 +12,9 @@ Les requêtes partent en deux vagues, les résumés puis leurs notations, et l'A
 24 heures pour chaque vague. On peut arrêter le script ou l'ordinateur pendant ce temps, puis
 reprendre.
 
-Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage, les codes de
-sortie et les options sont aussi les siens, sauf --demo, qui est refusée, et --paralleles, qui ne
-change rien à un lot : voyez python3 eval_cv.py --help. Deux options, où LOT est
+Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage et les codes de
+sortie sont aussi ceux d'eval_cv.py ; les options également, sauf --demo, qui est refusée, et
+--paralleles, qui ne change rien à un lot : voyez python3 eval_cv.py --help. Deux options, où LOT est
 l'identifiant d'un lot, complètent --reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
@@ -300,7 +300,7 @@ def command(argv):
     given = eval_cv.parse(others)
     if given["demo"]:
         raise Arret(f"--demo : {NO_DEMO}")
-    if vars(declared):
+    if vars(declared):  # n'a que les options données : --trouve ou --perdu
         if "reprendre" not in given:
             raise Arret("--trouve et --perdu vont avec --reprendre JOURNAL, ajoutez-le")
         # `eval_cv.command` relira ce journal ; ici, un défaut du plan arrête tout avant l'écriture.

@@ -91,7 +91,7 @@ def read_evaluation(chosen):
         raise Arret(
             f"{path} : la grille d'eval_cv.py n'est pas celle de la dernière évaluation de ce "
             "journal ; remettez celle-ci, ou reprenez le journal (seules seront payées les notes "
-            "que la grille actuelle n'y a pas encore) : "
+            "que le journal n'a pas encore pour la grille actuelle) : "
             f'"{sys.executable}" "{eval_cv.__file__}" --reprendre "{path}"'
         )
     if chosen is None and journal.plan["model"] == eval_cv.DEMO:
