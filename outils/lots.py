@@ -14,8 +14,8 @@ reprendre.
 
 Il faut le même paquet et la même clé que pour eval_cv.py. Le journal, l'affichage et les codes de
 sortie sont aussi ceux d'eval_cv.py ; les options également, sauf --demo, qui est refusée, et
---paralleles, qui ne change rien à un lot : voyez python3 eval_cv.py --help. Deux options, où LOT est
-l'identifiant d'un lot, complètent --reprendre :
+--paralleles, qui ne change rien à un lot : voyez python3 eval_cv.py --help. Deux options, où LOT
+est l'identifiant d'un lot, complètent --reprendre :
 
   --trouve LOT           à donner si l'envoi d'un lot a été interrompu et que la console
                          d'Anthropic montre ce lot : ses résultats seront attendus, et rien ne
