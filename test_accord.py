@@ -657,10 +657,11 @@ class Conclusions(Accord):
         rows = self.rows()
         rows[2][TITLES[1]] = ""
         self.save(rows)
-        self.assertIn(
-            "\nIl manque la note d'un critère (lignes du tableur : 4) : ajoutez-la",
-            self.accord()[0],
+        said = (
+            "\nIl manque la note d'un critère (lignes du tableur : 4) : ajoutez-la, puis relancez "
         )
+        said += "cette commande ; sinon, la moyenne de ces lignes ne compte pas.\n"
+        self.assertIn(said, self.accord()[0])
 
     def test_une_feuille_plus_longue_a_toutes_les_lignes_de_la_premiere(self):
         self.export("--nombre", "4")

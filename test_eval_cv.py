@@ -1070,9 +1070,8 @@ class AuDelaDeCesCas(unittest.TestCase):
         self.assertIn("est exclu.", self.sentence(0.1, 0.99))
 
     def test_combien_de_cas_quand_on_ne_sait_pas(self):
-        text = (
-            "de l'ordre de 18 cas pour que l'intervalle, si ce gain est réel, exclue 0 quatre fois"
-        )
+        text = "de l'ordre de 18 cas pour que l'intervalle, si ce gain est réel, exclue 0 "
+        text += "quatre fois sur cinq"
         for low, high in [(-0.5, 2), (0, 1)]:
             self.assertIn(text, self.sentence(low, high))
 

@@ -326,6 +326,7 @@ class Reprise(WithBatches):
         self.assertIn("Lot msgbatch_0 : requêtes en cours : 6", line.decode())
         process.kill()
         process.communicate()
+        self.assertNotEqual(process.returncode, 0)  # tué, et non fini
         self.api.polls_before_end = 1
         self.assertIn("V1 : 7.67/10", self.resume()[0])
         self.assertEqual(self.sizes(), [6, 6])
@@ -586,9 +587,10 @@ class Envoi(WithBatches):
             over.wait(30)
 
         self.creation = ctrl_c
-        err = self.lots("--passages", "1", code=130)[1]
+        with patch.object(sys, "argv", ["outils/lots.py"]):
+            err = self.lots("--passages", "1", code=130)[1]
         self.assertIn(self.DOUBT, err)
-        self.assertIn("interrompu", err)
+        self.assertIn("lots.py : interrompu", err)
 
     def test_tue_pendant_l_envoi_la_reprise_ne_paie_rien_avant_qu_on_ait_verifie(self):
         received = threading.Event()
